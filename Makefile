@@ -1,0 +1,55 @@
+# The front door: `make demo` shows kith at work, `make check` tests it. CMake does the building.
+BUILD ?= build
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+
+.PHONY: all demo check test sanitize clang format-check tidy bench install clean
+all: $(BUILD)/Makefile
+	@cmake --build $(BUILD) -j $(JOBS)
+
+$(BUILD)/Makefile:
+	@scripts/install-deps build
+	@cmake -S . -B $(BUILD) -DKITH_WERROR=ON >/dev/null
+
+demo: all
+	@examples/demo.sh $(BUILD)/cli/kith
+
+# Everything that must hold before a change lands.
+check: dependencies format-check test sanitize clang
+	@echo "make check: all passed"
+
+.PHONY: dependencies
+dependencies:
+	@scripts/install-deps check
+
+test: all
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+# The tests again under the address and undefined-behaviour sanitizers.
+sanitize:
+	@cmake -S . -B $(BUILD)-sanitize -DKITH_WERROR=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+	  -DKITH_SANITIZE=address,undefined >/dev/null
+	@cmake --build $(BUILD)-sanitize -j $(JOBS)
+	@ctest --test-dir $(BUILD)-sanitize --output-on-failure -j $(JOBS)
+
+# The second compiler must be free of warnings too, and answer alike.
+clang:
+	@CC=clang CXX=clang++ cmake -S . -B $(BUILD)-clang -DKITH_WERROR=ON >/dev/null
+	@cmake --build $(BUILD)-clang -j $(JOBS)
+	@ctest --test-dir $(BUILD)-clang --output-on-failure -R 'conformance|header|random'
+
+format-check:
+	@git ls-files '*.c' '*.h' '*.cc' | xargs clang-format --dry-run -Werror
+
+tidy: all
+	@git ls-files 'src/*.c' 'cli/*.c' | grep -v kernels_avx | xargs clang-tidy -quiet -p $(BUILD)
+
+bench: all
+	@scripts/install-deps bench
+	@bench/run.sh $(BUILD)
+
+install: all
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:
+	@rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-clang

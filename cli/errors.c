@@ -1,0 +1,64 @@
+/* How the command fails: see errors.h. */
+#include "errors.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MESSAGE_BYTES = 4096 };
+
+const cli_exit_code CLI_EXIT_CODES[] = {
+    {CLI_OK, "success"},
+    {CLI_FAILED, "any other failure"},
+    {CLI_USAGE, "a bad command, option or argument"},
+    {CLI_INPUT, "the input cannot be read, or holds NaN or infinity"},
+    {CLI_OUTPUT, "the output cannot be written"},
+    {CLI_MEMORY, "the work or its result does not fit the memory allowed"},
+    {CLI_UNSUPPORTED, "this build or machine cannot do it"},
+    {CLI_INTERRUPTED, "interrupted (Ctrl-C, SIGINT)"},
+    {CLI_TERMINATED, "terminated (SIGTERM)"},
+    {0, NULL},
+};
+
+/* A file name may hold anything; a message is one line and carries no terminal controls. */
+static void print_line(const char *sentence, const char *hint) {
+  char line[MESSAGE_BYTES + 256];
+  int length = snprintf(line, sizeof line, "kith: %s%s", sentence, hint);
+  if (length < 0)
+    return;
+  for (char *at = line; *at; at++)
+    if ((unsigned char)*at < ' ' || *at == 127)
+      *at = '?';
+  fprintf(stderr, "%s\n", line);
+}
+
+int cli_fail(int code, const char *format, ...) {
+  char sentence[MESSAGE_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(sentence, sizeof sentence, format, arguments);
+  va_end(arguments);
+  print_line(sentence, "");
+  return code;
+}
+
+int cli_usage(const char *command, const char *format, ...) {
+  char sentence[MESSAGE_BYTES], hint[128];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(sentence, sizeof sentence, format, arguments);
+  va_end(arguments);
+  snprintf(hint, sizeof hint, "; try 'kith%s%s --help'", command ? " " : "", command ? command : "");
+  print_line(sentence, hint);
+  return CLI_USAGE;
+}
+
+int cli_finish_stdout(int code) {
+  errno = 0;
+  int lost = fflush(stdout) != 0 || ferror(stdout);
+  if (lost && code == CLI_OK)
+    return cli_fail(CLI_OUTPUT, "cannot write to standard output: %s",
+                    errno ? strerror(errno) : "write failed");
+  return code;
+}

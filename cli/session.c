@@ -1,0 +1,151 @@
+/* A session: see session.h. */
+#include "session.h"
+
+#include "errors.h"
+#include "signals.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+double session_clock(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool is_stdin(const char *path) { return strcmp(path, "-") == 0; }
+
+static const char *display_name(const kith_file *file) {
+  return is_stdin(kith_file_path(file)) ? "standard input" : kith_file_path(file);
+}
+
+static int exit_code_of(kith_status status, bool writing) {
+  switch (status) {
+  case KITH_OK:
+    return CLI_OK;
+  case KITH_ERR_ARGUMENT:
+    return CLI_USAGE;
+  case KITH_ERR_FORMAT:
+  case KITH_ERR_POINTS:
+    return CLI_INPUT;
+  case KITH_ERR_IO:
+    return writing ? CLI_OUTPUT : CLI_INPUT;
+  case KITH_ERR_MEMORY:
+  case KITH_ERR_BUDGET:
+    return CLI_MEMORY;
+  case KITH_ERR_UNSUPPORTED:
+    return CLI_UNSUPPORTED;
+  case KITH_ERR_CANCELLED:
+    return CLI_INTERRUPTED;
+  }
+  return CLI_FAILED;
+}
+
+int session_fail(session *s, kith_status status, bool writing) {
+  progress_clear(&s->progress);
+  /* Once a signal came, whatever failed next failed because of it. */
+  if (signals_caught() || status == KITH_ERR_CANCELLED)
+    return signals_fail();
+  int code = exit_code_of(status, writing);
+  const char *message = s->ctx ? kith_message(s->ctx) : "";
+  if (!*message)
+    message = status == KITH_ERR_MEMORY ? "out of memory" : kith_status_name(status);
+  /* The library knows its inputs as a and b; the user knows them as files. */
+  const kith_file *file = !strncmp(message, "a: ", 3)   ? s->file_a
+                          : !strncmp(message, "b: ", 3) ? s->file_b
+                                                        : NULL;
+  const char *hint = status == KITH_ERR_POINTS ? " (--skip-invalid)" : "";
+  if (file)
+    return cli_fail(code, "%s: %s%s", display_name(file), message + 3, hint);
+  return cli_fail(code, "%s%s", message, hint);
+}
+
+static kith_status create_context(session *s, const cli_options *options) {
+  static const char *const engines[] = {"auto", "cpu"};
+  /* Pairs on the same terminal as the progress line would be torn apart by it. */
+  bool pairs_on_terminal =
+      options->what == KITH_PAIRS && isatty(STDOUT_FILENO) && (!options->output || is_stdin(options->output));
+  s->progress.wanted = !options->quiet && !pairs_on_terminal && isatty(STDERR_FILENO);
+  kith_context_options context = kith_context_options_init();
+  context.threads = (uint32_t)options->threads;
+  context.memory_bytes = options->memory;
+  context.engine = engines[options->engine];
+  context.progress = progress_update;
+  context.progress_user = &s->progress;
+  return kith_context_create(&context, &s->ctx);
+}
+
+static kith_status open_file(session *s, const cli_options *options, const char *path, kith_file **out) {
+  static const char *const formats[] = {NULL, "npy", "text", "fbin"};
+  kith_file_options file = kith_file_options_init();
+  file.format = formats[options->format];
+  file.columns = out == &s->file_b && options->columns_b ? options->columns_b : options->columns;
+  return kith_file_open(s->ctx, path, &file, out);
+}
+
+int session_open(session *s, const cli_options *options, const char *path_a, const char *path_b) {
+  *s = (session){.began = session_clock()};
+  kith_status status = create_context(s, options);
+  if (status)
+    return session_fail(s, status, false);
+  signals_watch(s->ctx);
+  double before = session_clock();
+  status = open_file(s, options, path_a, &s->file_a);
+  if (!status && path_b)
+    status = open_file(s, options, path_b, &s->file_b);
+  if (status)
+    return session_fail(s, status, false);
+  s->load_seconds = session_clock() - before;
+  s->a = kith_file_points(s->file_a);
+  s->b = path_b ? kith_file_points(s->file_b) : NULL;
+  progress_clear(&s->progress);
+  return CLI_OK;
+}
+
+void session_close(session *s) {
+  signals_watch(NULL);
+  progress_clear(&s->progress);
+  kith_file_close(s->file_a);
+  kith_file_close(s->file_b);
+  kith_context_destroy(s->ctx);
+}
+
+kith_join_options session_join_options(const cli_options *options) {
+  kith_join_options join = kith_join_options_init(options->eps);
+  join.self_pairs = options->self;
+  join.half = options->half;
+  join.sorted = options->sorted;
+  join.distances = options->distances;
+  join.skip_invalid = options->skip_invalid;
+  join.batch_rows = options->batch_rows;
+  join.index_dims = (uint32_t)options->index_dims;
+  join.cell_side = options->cell_side;
+  return join;
+}
+
+int session_check_join(const cli_options *options, const char *command, int first) {
+  int n_files = options->n_arguments - first;
+  if (n_files < 1)
+    return cli_usage(command, "no file of points given");
+  if (n_files > 2)
+    return cli_usage(command, "'%s' is one file too many: a join takes one set or two",
+                     options->arguments[first + 2]);
+  bool two = n_files == 2;
+  if (two && is_stdin(options->arguments[first]) && is_stdin(options->arguments[first + 1]))
+    return cli_usage(command, "standard input can be read only once, but '-' is given twice");
+  if (!options->eps_given)
+    return cli_usage(command, "--eps is missing: give the distance, such as --eps 0.01");
+  if (two && (options->self || options->half))
+    return cli_usage(command, "--%s is for one set only, but two are given", options->self ? "self" : "half");
+  if (options->self && options->half)
+    return cli_usage(command, "--self and --half exclude each other");
+  if (!two && options->columns_b)
+    return cli_usage(command, "--columns-b is given, but there is no second file");
+  if (options->what == KITH_COUNT && options->output)
+    return cli_usage(command, "-o needs a result to write: add --what degrees, neighbors or pairs");
+  if (options->what < KITH_NEIGHBORS && (options->distances || options->sorted))
+    return cli_usage(command, "--%s needs --what neighbors or pairs",
+                     options->distances ? "distances" : "sorted");
+  return CLI_OK;
+}

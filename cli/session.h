@@ -1,0 +1,36 @@
+/* A session: a context and the files it works on, opened and closed together; used by join, plan and info. */
+#ifndef KITH_CLI_SESSION_H
+#define KITH_CLI_SESSION_H
+
+#include "kith.h"
+#include "options.h"
+#include "progress.h"
+
+#include <stdbool.h>
+
+typedef struct session {
+  kith_context *ctx;
+  kith_file *file_a, *file_b;
+  const kith_points *a, *b; /* b is NULL where one set is joined with itself */
+  progress_line progress;
+  double began, load_seconds;
+} session;
+
+/* Seconds on a clock that never jumps. */
+double session_clock(void);
+
+/* Opens path_a, and path_b unless NULL. Returns an exit code, after saying what was wrong; close the session
+ * in either case. */
+int session_open(session *s, const cli_options *options, const char *path_a, const char *path_b);
+void session_close(session *s);
+
+/* Reports a failed call on the open points; writing: the call was to write a file. Returns the exit code. */
+int session_fail(session *s, kith_status status, bool writing);
+
+/* The options of a join, from those of the command. */
+kith_join_options session_join_options(const cli_options *options);
+
+/* Checks the arguments of a join (from arguments[first]) before anything is opened. Returns an exit code. */
+int session_check_join(const cli_options *options, const char *command, int first);
+
+#endif

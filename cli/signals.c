@@ -1,0 +1,41 @@
+/* Ctrl-C and SIGTERM: see signals.h. A handler has no arguments of ours, hence the two globals. */
+#include "signals.h"
+
+#include "errors.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+static _Atomic(kith_context *) watched;
+static volatile sig_atomic_t caught;
+
+static void stop(int number) {
+  caught = number;
+  kith_context *ctx = atomic_load(&watched);
+  if (ctx)
+    kith_cancel(ctx);
+}
+
+void signals_install(void) {
+  /* No SA_RESTART: a read that waits for standard input has to notice. */
+  struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+void signals_watch(kith_context *ctx) {
+  atomic_store(&watched, ctx);
+  if (ctx && caught) /* it came before there was anything to cancel */
+    kith_cancel(ctx);
+}
+
+int signals_caught(void) { return caught; }
+
+int signals_fail(void) {
+  if (caught == SIGTERM)
+    return cli_fail(CLI_TERMINATED, "terminated");
+  return cli_fail(CLI_INTERRUPTED, "interrupted");
+}

@@ -1,0 +1,346 @@
+/* kith: exactly which points are near which, at the speed of the hardware.
+ *
+ * Read this header from top to bottom; it is the manual of the library.
+ *
+ *   1. Status and context    how calls report, how much they may use, how they are cancelled
+ *   2. Points                a view of your array, or of a file
+ *   3. The join              options, then the simple calls: count, degrees, neighbour table
+ *   4. Streaming             results larger than memory: a callback, or a file
+ *   5. The plan              what would run, how large the result would be, before it runs
+ *   6. The machine           engines and instruction sets
+ *
+ * A first program:
+ *
+ *     kith_context *ctx;
+ *     kith_context_create(NULL, &ctx);
+ *     kith_points p = kith_points_f32(xy, n, 2);            // n rows of (x, y)
+ *     kith_join_options opt = kith_join_options_init(0.01); // eps
+ *     uint64_t pairs;
+ *     if (kith_join_count(ctx, &p, NULL, &opt, &pairs) != KITH_OK)
+ *       fprintf(stderr, "%s\n", kith_message(ctx));
+ *     kith_context_destroy(ctx);
+ *
+ * What "exact" means. A pair (a, b) belongs to the result if and only if D2 <= eps * eps, where
+ *     D2 = sum over the dimensions, in input order, of t * t,  t = (double)a - (double)b,
+ * with every operation rounded to double and none fused. That is what a plain loop in double computes, so
+ * anybody can check us. Every engine, instruction set, thread count and batch size gives the same set.
+ *
+ * Rules that hold for every call. Inputs are borrowed for the duration of the call and never changed.
+ * Functions that can fail return a kith_status; the sentence for a person is then in kith_message(). The
+ * library never prints, exits or aborts. Every *_destroy accepts NULL. Counts and offsets are 64-bit; ids
+ * are row numbers of the input, 32-bit, so a set holds at most 2^32 - 1 points.
+ *
+ * Threads. A context serves one call at a time; use one per thread. kith_cancel() may be called from any
+ * thread and from a signal handler.
+ */
+#ifndef KITH_H
+#define KITH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KITH_VERSION_MAJOR 0
+#define KITH_VERSION_MINOR 1
+#define KITH_VERSION_PATCH 0
+#define KITH_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define KITH_API __attribute__((visibility("default")))
+#else
+#define KITH_API
+#endif
+
+/* The version of the library that runs, as "0.1.0"; KITH_VERSION is that of the header. */
+KITH_API const char *kith_version(void);
+
+/* ---------------------------------------------------------------------------------------------------------
+ * 1. Status and context
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* What a call returns. The values are pinned: they never change between versions. */
+typedef enum kith_status {
+  KITH_OK = 0,
+  KITH_ERR_ARGUMENT = 1,    /* an argument is out of its range */
+  KITH_ERR_MEMORY = 2,      /* the system refused an allocation */
+  KITH_ERR_BUDGET = 3,      /* the work or its result does not fit the memory allowed */
+  KITH_ERR_IO = 4,          /* a file could not be opened, read or written */
+  KITH_ERR_FORMAT = 5,      /* a file is not what it claims to be */
+  KITH_ERR_POINTS = 6,      /* a coordinate is NaN or infinite */
+  KITH_ERR_CANCELLED = 7,   /* kith_cancel() or a callback asked to stop */
+  KITH_ERR_UNSUPPORTED = 8, /* this build or machine cannot do it */
+} kith_status;
+
+/* The name of a status, such as "KITH_ERR_BUDGET"; never NULL. */
+KITH_API const char *kith_status_name(kith_status status);
+
+typedef struct kith_context kith_context;
+
+/* How far a call has come; given to the progress callback. */
+typedef struct kith_progress {
+  const char *stage; /* "index", "count", "join", "write" */
+  double fraction;   /* of the whole call, 0 to 1, never falling */
+  uint64_t pairs;    /* found so far */
+  double seconds;    /* since the call began */
+} kith_progress;
+
+/* Called on the thread that made the call, about ten times a second. Return 0 to go on, anything else to
+ * stop: the call then cleans up and returns KITH_ERR_CANCELLED. */
+typedef int (*kith_progress_fn)(void *user, const kith_progress *progress);
+
+typedef struct kith_context_options {
+  size_t struct_size;    /* sizeof(kith_context_options), set by the init function */
+  uint32_t threads;      /* 0: all cores this process may use */
+  uint64_t memory_bytes; /* budget for everything but the input and a result asked for in memory;
+                            0: 60 % of the memory that is free when the context is created */
+  const char *engine;    /* NULL or "auto", or "cpu" */
+  const char *isa;       /* NULL: environment variable KITH_ISA, else the best; "scalar", "avx2", "avx512" */
+  kith_progress_fn progress;
+  void *progress_user;
+} kith_context_options;
+
+KITH_API kith_context_options kith_context_options_init(void);
+
+/* Creates a context; options may be NULL. On failure *out is NULL, except for a bad engine or isa
+ * (KITH_ERR_ARGUMENT, KITH_ERR_UNSUPPORTED), where *out holds only the message and must be destroyed. */
+KITH_API kith_status kith_context_create(const kith_context_options *options, kith_context **out);
+KITH_API void kith_context_destroy(kith_context *ctx);
+
+/* One sentence on the last failure, for a person; "" if there was none. Valid until the next call on ctx. */
+KITH_API const char *kith_message(const kith_context *ctx);
+
+/* Asks the running call (or the next one) to stop; it returns KITH_ERR_CANCELLED, normally within 0.1 s.
+ * Safe in signal handlers. The request is spent when a call has returned KITH_ERR_CANCELLED. */
+KITH_API void kith_cancel(kith_context *ctx);
+
+/* The most bytes that the library held at once in the last call on ctx, results included, input excluded. */
+KITH_API uint64_t kith_peak_bytes(const kith_context *ctx);
+
+/* The instruction set in use ("scalar", "avx2" or "avx512"), and the number of threads. */
+KITH_API const char *kith_isa(const kith_context *ctx);
+KITH_API uint32_t kith_threads(const kith_context *ctx);
+
+/* ---------------------------------------------------------------------------------------------------------
+ * 2. Points
+ * ------------------------------------------------------------------------------------------------------ */
+
+typedef enum kith_dtype { KITH_F32 = 1, KITH_F64 = 2 } kith_dtype;
+
+/* A view of n points of dim coordinates that live elsewhere. Coordinate c of point i is at
+ * data + i * row_stride + c * col_stride (bytes, may be negative). The value must be aligned for its type. */
+typedef struct kith_points {
+  const void *data;
+  uint64_t n;
+  uint32_t dim;
+  kith_dtype dtype;
+  int64_t row_stride;
+  int64_t col_stride;
+} kith_points;
+
+/* Views of contiguous rows: n x dim, C order. */
+KITH_API kith_points kith_points_f32(const float *data, uint64_t n, uint32_t dim);
+KITH_API kith_points kith_points_f64(const double *data, uint64_t n, uint32_t dim);
+
+/* A file of points, open. npy and fbin files of native type are mapped, not read. */
+typedef struct kith_file kith_file;
+
+typedef struct kith_file_options {
+  size_t struct_size;
+  const char *columns; /* NULL: all. "ra,dec" (names, from a header) or "0,3" (numbers from 0) */
+  const char *format;  /* NULL: from the name's ending. "npy", "text" or "fbin" */
+} kith_file_options;
+
+KITH_API kith_file_options kith_file_options_init(void);
+
+/* Opens .npy (versions 1 to 3; f4, f8 and integers that convert exactly; C or Fortran order; both byte
+ * orders), .csv .tsv .txt (optional header line), .fbin (int32 n, int32 dim, float32 rows), or "-" for text
+ * on standard input. options may be NULL. Integers that float64 cannot hold exactly are refused. */
+KITH_API kith_status kith_file_open(kith_context *ctx, const char *path, const kith_file_options *options,
+                                    kith_file **out);
+KITH_API void kith_file_close(kith_file *file);
+
+/* The points of an open file: valid until it is closed. */
+KITH_API const kith_points *kith_file_points(const kith_file *file);
+
+/* The name of column c as the file's header gives it, or NULL where there is none. */
+KITH_API const char *kith_file_column(const kith_file *file, uint32_t c);
+
+/* The path as given to kith_file_open, and whether the data is mapped rather than held in memory. */
+KITH_API const char *kith_file_path(const kith_file *file);
+KITH_API int kith_file_is_mapped(const kith_file *file);
+
+/* Statistics of one column over the valid rows. */
+typedef struct kith_column_stats {
+  double min, max, mean, variance; /* population variance */
+} kith_column_stats;
+
+/* Fills stats[dim] and the number of rows with a NaN or an infinity; either pointer may be NULL. */
+KITH_API kith_status kith_points_stats(kith_context *ctx, const kith_points *points, kith_column_stats *stats,
+                                       uint64_t *invalid_rows);
+
+/* ---------------------------------------------------------------------------------------------------------
+ * 3. The join: which pairs lie within eps
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* a: the queries. b: the candidates, or NULL to join a with itself. The two may differ in dtype, not in dim.
+ *
+ * Joining a set with itself gives ordered pairs: (i, j) and (j, i) both, and no (i, i). Two sets give all
+ * pairs (i of a, j of b). Fields left 0 mean "automatic". */
+typedef struct kith_join_options {
+  size_t struct_size;
+  double eps;          /* the distance, inclusive; finite and >= 0 */
+  int self_pairs;      /* 1: (i, i) too; one set only */
+  int half;            /* 1: only i < j; one set only, excludes self_pairs */
+  int sorted;          /* 1: neighbours of a row by id; 0: in index order, the same for the same input */
+  int distances;       /* 1: sqrt(D2) with every neighbour */
+  int skip_invalid;    /* 1: rows with NaN or infinity have no neighbours; 0: they are refused */
+  uint64_t batch_rows; /* streaming: at most so many rows a batch */
+  /* How to index; for experiments. The result does not depend on them. */
+  uint32_t index_dims; /* dimensions in the grid */
+  double cell_side;    /* side of the cells across the rows of cells, in units of eps: 0.25 to 64 */
+} kith_join_options;
+
+KITH_API kith_join_options kith_join_options_init(double eps);
+
+/* What a join did. */
+typedef struct kith_join_report {
+  size_t struct_size;
+  uint64_t pairs;        /* in the result */
+  uint64_t tested;       /* pairs whose distance was computed */
+  uint64_t inside;       /* pairs accepted untested: their cells lie wholly within eps */
+  uint64_t invalid_rows; /* rows left out, both sets together (skip_invalid) */
+  uint64_t cells;        /* non-empty cells of the candidates' grid */
+  uint32_t index_dims;   /* dimensions in the grid */
+  double cell_side;      /* in units of the data */
+  uint64_t batches;      /* 1 unless streamed */
+  double seconds_plan;   /* looking at the data, choosing the grid */
+  double seconds_index;  /* sorting the points into cells */
+  double seconds_join;   /* finding pairs */
+  double seconds_write;  /* waiting for the sink: callback or file */
+  uint64_t peak_bytes;   /* as kith_peak_bytes() */
+} kith_join_report;
+
+KITH_API kith_join_report kith_join_report_init(void);
+
+/* The number of pairs. report may be NULL, here and below. */
+KITH_API kith_status kith_join_count(kith_context *ctx, const kith_points *a, const kith_points *b,
+                                     const kith_join_options *options, uint64_t *pairs,
+                                     kith_join_report *report);
+
+/* degrees[i]: the number of pairs (i, .). The caller gives room for a->n numbers. */
+KITH_API kith_status kith_join_degrees(kith_context *ctx, const kith_points *a, const kith_points *b,
+                                       const kith_join_options *options, uint64_t *degrees,
+                                       kith_join_report *report);
+
+/* A neighbour table in memory (CSR): the neighbours of row i are
+ * neighbors[offsets[i]] ... neighbors[offsets[i + 1] - 1]. */
+typedef struct kith_table {
+  uint64_t n_rows;
+  uint64_t n_pairs;
+  const uint64_t *offsets;   /* n_rows + 1 */
+  const uint32_t *neighbors; /* n_pairs */
+  const double *distances;   /* n_pairs, or NULL */
+} kith_table;
+
+/* Builds the table. It is refused with KITH_ERR_BUDGET before the pairs are sought if its estimate (then its
+ * exact size) does not fit what memory is free: stream it instead. The table outlives ctx. */
+KITH_API kith_status kith_join_table(kith_context *ctx, const kith_points *a, const kith_points *b,
+                                     const kith_join_options *options, kith_table **out,
+                                     kith_join_report *report);
+KITH_API void kith_table_destroy(kith_table *table);
+
+/* ---------------------------------------------------------------------------------------------------------
+ * 4. Streaming: results larger than memory
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* Some consecutive rows of the neighbour table: the neighbours of row first_row + r are
+ * neighbors[offsets[r]] ... neighbors[offsets[r + 1] - 1]; offsets[0] is 0. */
+typedef struct kith_batch {
+  uint64_t first_row;
+  uint64_t n_rows;
+  const uint64_t *offsets;
+  const uint32_t *neighbors;
+  const double *distances; /* NULL unless asked for */
+} kith_batch;
+
+/* Takes one batch; the arrays are valid until it returns. Return 0 to go on, anything else to stop
+ * (KITH_ERR_CANCELLED). Batches come in row order, one at a time, on a thread of the library. */
+typedef int (*kith_batch_fn)(void *user, const kith_batch *batch);
+
+/* Gives the whole neighbour table to a callback, batch by batch, within the memory budget. */
+KITH_API kith_status kith_join_stream(kith_context *ctx, const kith_points *a, const kith_points *b,
+                                      const kith_join_options *options, kith_batch_fn take, void *user,
+                                      kith_join_report *report);
+
+typedef enum kith_what { KITH_COUNT = 0, KITH_DEGREES = 1, KITH_NEIGHBORS = 2, KITH_PAIRS = 3 } kith_what;
+
+/* Writes a result to a file, within the memory budget.
+ *   KITH_DEGREES    .npy   int64 (n)
+ *   KITH_NEIGHBORS  .npz   what scipy.sparse.load_npz opens; the data are ones, or the distances
+ *   KITH_PAIRS      .npy   (pairs, 2) integers, or with distances (pairs, 3) float64
+ *                   .csv .tsv .txt, or "-": lines "i,j" or "i,j,distance" (tabs or blanks for .tsv, .txt)
+ * The file appears under its name only when it is complete; failure leaves nothing behind. */
+KITH_API kith_status kith_join_write(kith_context *ctx, const kith_points *a, const kith_points *b,
+                                     const kith_join_options *options, kith_what what, const char *path,
+                                     kith_join_report *report);
+
+/* ---------------------------------------------------------------------------------------------------------
+ * 5. The plan: what would run
+ * ------------------------------------------------------------------------------------------------------ */
+
+typedef struct kith_plan {
+  size_t struct_size;
+  uint64_t n_queries, n_candidates; /* points on each side */
+  uint32_t dim;
+  uint32_t index_dims;
+  uint32_t dims[16];  /* the indexed dimensions; dims[0] runs along the rows of cells */
+  double cell_side;   /* across the rows of cells, in units of the data */
+  double cell_width;  /* along them */
+  uint64_t cells;     /* non-empty */
+  uint64_t rows;      /* non-empty rows of cells */
+  uint32_t runs;      /* neighbour rows looked at per row */
+  const char *kernel; /* "filter" (float32 with exact recheck), "double", or "everything" */
+  const char *engine, *isa;
+  uint32_t threads;
+  double pairs, pairs_error; /* sampled estimate and its standard error; the error is 0 when counted */
+  double candidates;         /* pairs to test, estimated */
+  double inside;             /* pairs to accept untested, estimated */
+  double seconds;            /* estimated time, index included, on this machine with these threads */
+  uint64_t index_bytes;      /* memory for the index */
+  uint64_t work_bytes;       /* memory beyond it: buffers, offsets */
+  uint64_t result_bytes;     /* estimated size of the result, in memory or as a file */
+  uint64_t budget_bytes;     /* what may be used */
+  uint64_t batches;          /* estimated */
+  int fits;                  /* 0: it would be refused */
+  char why[1024];            /* the reasons, as sentences, one a line */
+} kith_plan;
+
+KITH_API kith_plan kith_plan_init(void);
+
+/* Plans a join without running it: builds the index and runs a sample of the queries. streamed: 1 if the
+ * result would go to a file or a callback, 0 if into memory. A plan that does not fit is still a success;
+ * fits is then 0. */
+KITH_API kith_status kith_plan_join(kith_context *ctx, const kith_points *a, const kith_points *b,
+                                    const kith_join_options *options, kith_what what, int streamed,
+                                    kith_plan *plan);
+
+/* ---------------------------------------------------------------------------------------------------------
+ * 6. The machine
+ * ------------------------------------------------------------------------------------------------------ */
+
+typedef struct kith_device {
+  const char *name;      /* "cpu" */
+  int usable;            /* 0: the description says why not */
+  char description[256]; /* model, cores, instruction sets */
+} kith_device;
+
+/* Describes engine number i (from 0); KITH_ERR_ARGUMENT past the last one. */
+KITH_API kith_status kith_device_describe(uint32_t i, kith_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* KITH_H */

@@ -1,0 +1,147 @@
+/* The context: see context.h and section 1 of kith.h. */
+#include "base/context.h"
+
+#include "base/clock.h"
+#include "base/cpu.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double REPORT_SECONDS = 0.1;
+static const double BUDGET_SHARE = 0.6;
+
+const char *kith_version(void) { return KITH_VERSION; }
+
+const char *kith_status_name(kith_status status) {
+  switch (status) {
+  case KITH_OK:
+    return "KITH_OK";
+  case KITH_ERR_ARGUMENT:
+    return "KITH_ERR_ARGUMENT";
+  case KITH_ERR_MEMORY:
+    return "KITH_ERR_MEMORY";
+  case KITH_ERR_BUDGET:
+    return "KITH_ERR_BUDGET";
+  case KITH_ERR_IO:
+    return "KITH_ERR_IO";
+  case KITH_ERR_FORMAT:
+    return "KITH_ERR_FORMAT";
+  case KITH_ERR_POINTS:
+    return "KITH_ERR_POINTS";
+  case KITH_ERR_CANCELLED:
+    return "KITH_ERR_CANCELLED";
+  case KITH_ERR_UNSUPPORTED:
+    return "KITH_ERR_UNSUPPORTED";
+  }
+  return "KITH_ERR_UNKNOWN";
+}
+
+kith_status kith_fail(kith_context *ctx, kith_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(ctx->message, sizeof ctx->message, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+kith_status kith_fail_memory(kith_context *ctx, uint64_t bytes, const char *what) {
+  double mib = (double)bytes / (1 << 20);
+  if (bytes > kith_memory_left(&ctx->memory))
+    return kith_fail(
+        ctx, KITH_ERR_BUDGET,
+        "%s needs %.1f MiB, but only %.1f MiB of the memory budget of %.1f MiB are left; allow more "
+        "memory",
+        what, mib, (double)kith_memory_left(&ctx->memory) / (1 << 20), (double)ctx->memory.limit / (1 << 20));
+  return kith_fail(ctx, KITH_ERR_MEMORY, "out of memory: the system refused %.1f MiB for %s", mib, what);
+}
+
+kith_context_options kith_context_options_init(void) {
+  return (kith_context_options){.struct_size = sizeof(kith_context_options)};
+}
+
+static kith_status choose_engine(kith_context *ctx, const char *engine) {
+  if (!engine || strcmp(engine, "auto") == 0 || strcmp(engine, "cpu") == 0)
+    return KITH_OK;
+  return kith_fail(ctx, KITH_ERR_ARGUMENT, "unknown engine '%s': this build has auto and cpu", engine);
+}
+
+static kith_status choose_isa(kith_context *ctx, const char *name) {
+  if (!name)
+    name = getenv("KITH_ISA");
+  if (!name || !*name) {
+    ctx->isa = kith_cpu_best_isa();
+    return KITH_OK;
+  }
+  if (!kith_isa_from_name(name, &ctx->isa))
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "unknown instruction set '%s': scalar, avx2 or avx512", name);
+  if (ctx->isa > kith_cpu_best_isa())
+    return kith_fail(ctx, KITH_ERR_UNSUPPORTED, "this processor or build lacks %s; the best it has is %s", name,
+                     kith_isa_name(kith_cpu_best_isa()));
+  return KITH_OK;
+}
+
+kith_status kith_context_create(const kith_context_options *options, kith_context **out) {
+  kith_context_options opt = kith_context_options_init();
+  if (options)
+    memcpy(&opt, options, options->struct_size < sizeof opt ? options->struct_size : sizeof opt);
+  kith_context *ctx = *out = calloc(1, sizeof *ctx);
+  if (!ctx)
+    return KITH_ERR_MEMORY;
+  ctx->threads = opt.threads ? opt.threads : kith_cpu_cores();
+  ctx->memory.limit =
+      opt.memory_bytes ? opt.memory_bytes : (uint64_t)(BUDGET_SHARE * (double)kith_system_memory_free());
+  ctx->progress = opt.progress;
+  ctx->progress_user = opt.progress_user;
+  kith_status status = choose_engine(ctx, opt.engine);
+  return status ? status : choose_isa(ctx, opt.isa);
+}
+
+void kith_context_destroy(kith_context *ctx) { free(ctx); }
+
+const char *kith_message(const kith_context *ctx) { return ctx->message; }
+
+void kith_cancel(kith_context *ctx) { atomic_store(&ctx->cancel, true); }
+
+uint64_t kith_peak_bytes(const kith_context *ctx) { return atomic_load(&ctx->memory.peak); }
+
+const char *kith_isa(const kith_context *ctx) { return kith_isa_name(ctx->isa); }
+
+uint32_t kith_threads(const kith_context *ctx) { return ctx->threads; }
+
+void kith_call_begin(kith_context *ctx) {
+  ctx->message[0] = '\0';
+  atomic_store(&ctx->memory.peak, atomic_load(&ctx->memory.used) + atomic_load(&ctx->memory.results));
+  ctx->call_began = ctx->last_report = kith_seconds();
+  ctx->fraction_base = ctx->fraction_span = 0;
+  ctx->stage = "";
+}
+
+void kith_stage_begin(kith_context *ctx, const char *stage, double span) {
+  ctx->stage = stage;
+  ctx->fraction_base += ctx->fraction_span;
+  ctx->fraction_span = span;
+}
+
+bool kith_stage_report(kith_context *ctx, double fraction, uint64_t pairs) {
+  if (kith_cancelled(ctx))
+    return false;
+  double now = kith_seconds();
+  if (!ctx->progress || now - ctx->last_report < REPORT_SECONDS)
+    return true;
+  ctx->last_report = now;
+  kith_progress progress = {.stage = ctx->stage,
+                            .fraction = ctx->fraction_base + ctx->fraction_span * fraction,
+                            .pairs = pairs,
+                            .seconds = now - ctx->call_began};
+  if (ctx->progress(ctx->progress_user, &progress) != 0)
+    kith_cancel(ctx);
+  return !kith_cancelled(ctx);
+}
+
+kith_status kith_check_cancel(kith_context *ctx) {
+  if (!atomic_exchange(&ctx->cancel, false))
+    return KITH_OK;
+  return kith_fail(ctx, KITH_ERR_CANCELLED, "cancelled");
+}

@@ -1,0 +1,54 @@
+/* The context: what a call may use, how it reports, how it is stopped.
+ *
+ * Owns: status messages, the memory budget (memory.h), progress, cancellation. Everything may include it. */
+#ifndef KITH_BASE_CONTEXT_H
+#define KITH_BASE_CONTEXT_H
+
+#include "base/memory.h"
+#include "kith.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+typedef enum kith_isa_level { KITH_ISA_SCALAR, KITH_ISA_AVX2, KITH_ISA_AVX512 } kith_isa_level;
+
+struct kith_context {
+  kith_memory memory;
+  uint32_t threads;
+  kith_isa_level isa;
+  atomic_bool cancel;
+  kith_progress_fn progress;
+  void *progress_user;
+  double call_began;    /* of the running call, for progress */
+  double last_report;   /* time of the last progress callback */
+  double fraction_base; /* the running stage covers [base, base + span] of the call's progress */
+  double fraction_span;
+  const char *stage;
+  char message[1024];
+};
+
+/* Sets the message (printf style) and returns the status: `return kith_fail(ctx, KITH_ERR_IO, ...)`. */
+kith_status kith_fail(kith_context *ctx, kith_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The message for memory that the budget or the system refused while doing `what`. */
+kith_status kith_fail_memory(kith_context *ctx, uint64_t bytes, const char *what);
+
+/* Starts a public call: clears the message, the peak and the progress. */
+void kith_call_begin(kith_context *ctx);
+
+/* Begins a stage that covers `span` of the call's progress. */
+void kith_stage_begin(kith_context *ctx, const char *stage, double span);
+
+/* Reports that `fraction` of the stage is done, at most ten times a second. Returns false once the call is
+ * to stop. Only the calling thread may use it; others look at kith_cancelled(). */
+bool kith_stage_report(kith_context *ctx, double fraction, uint64_t pairs);
+
+static inline bool kith_cancelled(const kith_context *ctx) {
+  return atomic_load_explicit(&ctx->cancel, memory_order_relaxed);
+}
+
+/* KITH_ERR_CANCELLED with its message if the call was asked to stop, spending the request; else KITH_OK. */
+kith_status kith_check_cancel(kith_context *ctx);
+
+#endif

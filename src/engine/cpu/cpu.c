@@ -1,0 +1,388 @@
+/* The CPU engine: each operation visits the tiles of its range, and for each tile the runs of the stencil.
+ *
+ * Counting a set against itself visits each unordered pair of points once: a tile meets itself, and what
+ * comes after it in the index. Degrees and filling visit every ordered pair.
+ * Candidates are staged until the buffers are full or the tile's runs are over, then a kernel sees them all.
+ * Runs that lie wholly within eps are counted or copied without a test where that pays. */
+#include "engine/cpu/lane.h"
+#include "engine/cpu/order.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Shorter runs of sure neighbours are tested like the others: emptying the buffers for them costs more. */
+enum { INSIDE_FROM = 48 };
+
+typedef struct cpu_engine {
+  kith_engine base;
+  const kith_context *ctx; /* to notice cancellation */
+  kith_task task;
+  kith_lane *lanes;
+  void *buffers;
+} cpu_engine;
+
+/* What an operation does with a sealed tile. */
+typedef struct visit {
+  kith_lane *lane;
+  const kith_work *work;
+  kith_tally *tally;
+  uint64_t found; /* pairs in the staged tiles since it was last cleared: KITH_DO_COUNT */
+} visit;
+
+static void count_staged(visit *v) {
+  kith_lane *lane = v->lane;
+  const kith_predicate *predicate = lane->task->predicate;
+  uint64_t pairs = 0;
+  if (lane->filter && lane->kernels->count(&lane->tile, predicate, &pairs)) {
+    v->found += pairs;
+    return;
+  }
+  memset(lane->degrees, 0, sizeof lane->degrees);
+  lane->kernels->degrees_exact(&lane->tile, predicate, lane->degrees);
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+    v->found += lane->degrees[q];
+}
+
+static void degrees_staged(visit *v) {
+  kith_lane *lane = v->lane;
+  const kith_predicate *predicate = lane->task->predicate;
+  uint32_t degrees[KITH_TILE_QUERIES] = {0};
+  bool sure = lane->filter && !lane->tile.half && lane->kernels->degrees(&lane->tile, predicate, degrees);
+  if (!sure) {
+    memset(degrees, 0, sizeof degrees);
+    lane->kernels->degrees_exact(&lane->tile, predicate, degrees);
+  }
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+    lane->degrees[q] += degrees[q];
+}
+
+static void fill_staged(visit *v) {
+  kith_lane *lane = v->lane;
+  if (lane->filter && !v->work->distances)
+    lane->kernels->fill(&lane->tile, lane->task->predicate, &lane->rows);
+  else
+    lane->kernels->fill_exact(&lane->tile, lane->task->predicate, &lane->rows);
+  memset(lane->self, 0xFF, sizeof lane->self);
+}
+
+/* Gives what is staged to the kernel of the operation, and empties the buffers. */
+static void flush(visit *v) {
+  kith_tile *tile = &v->lane->tile;
+  if (tile->n_candidates == 0)
+    return;
+  kith_lane_seal(v->lane);
+  v->tally->tested += (uint64_t)tile->n_queries * tile->n_candidates;
+  if (v->work->operation == KITH_DO_COUNT)
+    count_staged(v);
+  else if (v->work->operation == KITH_DO_DEGREES)
+    degrees_staged(v);
+  else
+    fill_staged(v);
+  tile->n_candidates = 0;
+}
+
+/* Notes where the queries themselves stand among the candidates being staged. */
+static void mark_self(kith_lane *lane, uint32_t begin, uint32_t end) {
+  if (!lane->tile.self)
+    return;
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+    uint32_t position = lane->queries.positions[q];
+    if (position >= begin && position < end)
+      lane->self[q] = lane->tile.n_candidates + (position - begin);
+  }
+}
+
+static void test_positions(visit *v, uint32_t begin, uint32_t end, bool own_row) {
+  kith_lane *lane = v->lane;
+  while (begin < end) {
+    uint32_t room = lane->capacity - lane->tile.n_candidates;
+    uint32_t stop = end - begin < room ? end : begin + room;
+    if (own_row)
+      mark_self(lane, begin, stop);
+    kith_lane_stage(lane, begin, stop);
+    begin = stop;
+    if (lane->tile.n_candidates == lane->capacity)
+      flush(v);
+  }
+}
+
+/* Appends positions [begin, end) to the row of query q. */
+static void append_ids(kith_lane *lane, uint32_t q, uint32_t begin, uint32_t end) {
+  memcpy(lane->rows.next[q], lane->task->candidates->ids + begin, (end - begin) * sizeof(uint32_t));
+  lane->rows.next[q] += end - begin;
+}
+
+static void accept_positions(visit *v, uint32_t begin, uint32_t end) {
+  kith_lane *lane = v->lane;
+  uint32_t n = lane->tile.n_queries;
+  v->tally->inside += (uint64_t)n * (end - begin);
+  if (v->work->operation == KITH_DO_COUNT) {
+    v->found += (uint64_t)n * (end - begin);
+    return;
+  }
+  if (v->work->operation == KITH_DO_DEGREES) {
+    for (uint32_t q = 0; q < n; q++)
+      lane->degrees[q] += end - begin;
+    return;
+  }
+  flush(v); /* rows are in index order: what is staged comes first */
+  for (uint32_t q = 0; q < n; q++) {
+    uint32_t self = lane->queries.positions[q];
+    bool own = lane->tile.self && self >= begin && self < end;
+    append_ids(lane, q, begin, own ? self : end);
+    if (own)
+      append_ids(lane, q, self + 1, end);
+  }
+}
+
+/* Meets the candidates of a run, except those before position `from`. */
+static void meet_run(visit *v, kith_run run, uint32_t from, bool own_row) {
+  if (run.begin < from)
+    run.begin = from;
+  if (run.inside_begin < run.begin)
+    run.inside_begin = run.begin;
+  bool accept = run.inside_begin < run.inside_end && run.inside_end - run.inside_begin >= INSIDE_FROM &&
+                !v->lane->tile.half && !v->work->distances;
+  if (!accept) {
+    test_positions(v, run.begin, run.end, own_row);
+    return;
+  }
+  test_positions(v, run.begin, run.inside_begin, own_row);
+  accept_positions(v, run.inside_begin, run.inside_end);
+  test_positions(v, run.inside_end, run.end, own_row);
+}
+
+static void meet_all_runs(visit *v) {
+  const kith_stencil *stencil = v->lane->task->stencil;
+  for (uint32_t s = 0; s < stencil->n_steps; s++)
+    meet_run(v, kith_lane_run(v->lane, s), 0, s == stencil->own);
+  flush(v);
+}
+
+/* The pairs among the tile's own queries, in both orders and with themselves. */
+static uint64_t count_within_tile(visit *v) {
+  kith_lane *lane = v->lane;
+  const kith_query_tile *queries = &lane->queries;
+  const kith_step *own = &lane->task->stencil->steps[lane->task->stencil->own];
+  uint64_t n = lane->tile.n_queries;
+  if (own->x_inside >= (int64_t)(queries->x_last - queries->x_first)) {
+    v->tally->inside += n * n;
+    return n * n;
+  }
+  v->found = 0;
+  test_positions(v, queries->begin, queries->end, false);
+  flush(v);
+  return v->found;
+}
+
+/* A set against itself, each pair of tiles once. Counting is not cut into windows of ids: every position of
+ * the tile is a query. */
+static void count_symmetric(visit *v) {
+  const kith_stencil *stencil = v->lane->task->stencil;
+  uint64_t within = count_within_tile(v);
+  v->found = 0;
+  for (uint32_t s = stencil->own; s < stencil->n_steps; s++)
+    meet_run(v, kith_lane_run(v->lane, s), v->lane->queries.end, false);
+  flush(v);
+  v->tally->pairs += within + 2 * v->found;
+}
+
+static void count_tile(visit *v) {
+  const kith_task *task = v->lane->task;
+  if (task->queries == task->candidates) {
+    count_symmetric(v);
+    return;
+  }
+  v->found = 0;
+  meet_all_runs(v);
+  v->tally->pairs += v->found;
+}
+
+static void degrees_tile(visit *v) {
+  kith_lane *lane = v->lane;
+  memset(lane->degrees, 0, sizeof lane->degrees);
+  meet_all_runs(v);
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+    uint64_t degree = lane->degrees[q] - (lane->task->drop_self && !lane->tile.half ? 1 : 0);
+    v->work->degrees[lane->queries.ids[q]] = degree;
+    v->tally->pairs += degree;
+  }
+}
+
+/* Points the rows at their places in the table; returns how many neighbours they have together. */
+static uint64_t open_rows(visit *v) {
+  kith_lane *lane = v->lane;
+  const kith_work *work = v->work;
+  uint64_t pairs = 0;
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+    const uint64_t *offset = &work->offsets[lane->queries.ids[q] - work->first_row];
+    uint64_t at = offset[0] - work->offsets[0];
+    lane->rows.next[q] = work->neighbors + at;
+    lane->rows.end[q] = work->neighbors + at + (offset[1] - offset[0]);
+    lane->rows.d2[q] = work->distances ? work->distances + at : NULL;
+    pairs += offset[1] - offset[0];
+  }
+  return pairs;
+}
+
+static void take_roots(visit *v) {
+  const kith_work *work = v->work;
+  for (uint32_t q = 0; q < v->lane->tile.n_queries; q++) {
+    const uint64_t *offset = &work->offsets[v->lane->queries.ids[q] - work->first_row];
+    for (uint64_t i = offset[0] - work->offsets[0]; i < offset[1] - work->offsets[0]; i++)
+      work->distances[i] = sqrt(work->distances[i]);
+  }
+}
+
+/* Rows in id order: candidates in that order, or rows sorted afterwards. */
+static void fill_in_order(visit *v) {
+  kith_lane *lane = v->lane;
+  const uint64_t *items;
+  uint32_t n = kith_order_candidates(lane, &items);
+  if (n != UINT32_MAX) {
+    for (uint32_t i = 0; i < n; i += lane->capacity) {
+      kith_order_stage(lane, items + i, n - i < lane->capacity ? n - i : lane->capacity);
+      flush(v);
+    }
+    return;
+  }
+  meet_all_runs(v);
+  open_rows(v);
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+    kith_order_row(lane->rows.next[q], lane->rows.d2[q], (uint64_t)(lane->rows.end[q] - lane->rows.next[q]));
+}
+
+static void fill_tile(visit *v) {
+  kith_lane *lane = v->lane;
+  uint64_t pairs = open_rows(v);
+  v->tally->pairs += pairs;
+  if (pairs == 0)
+    return;
+  memset(lane->self, 0xFF, sizeof lane->self);
+  if (v->work->sorted)
+    fill_in_order(v);
+  else
+    meet_all_runs(v);
+  if (v->work->distances)
+    take_roots(v);
+}
+
+static kith_status run(kith_engine *engine, uint32_t number, const kith_work *work, kith_tally *tally) {
+  cpu_engine *cpu = (cpu_engine *)engine;
+  kith_lane *lane = &cpu->lanes[number];
+  visit v = {.lane = lane, .work = work, .tally = tally};
+  lane->row = UINT32_MAX;
+  bool count = work->operation == KITH_DO_COUNT;
+  lane->tile.half = cpu->task.half && !count;
+  lane->needs_ids = work->operation == KITH_DO_FILL || lane->tile.half;
+  lane->tile.self = cpu->task.drop_self && work->operation == KITH_DO_FILL ? lane->self : NULL;
+  for (uint32_t position = work->begin; position < work->end && !kith_cancelled(cpu->ctx);) {
+    position = kith_lane_next_tile(lane, position, work);
+    if (lane->tile.n_queries == 0)
+      continue;
+    if (count)
+      count_tile(&v);
+    else if (work->operation == KITH_DO_DEGREES)
+      degrees_tile(&v);
+    else
+      fill_tile(&v);
+  }
+  return KITH_OK;
+}
+
+const kith_kernel_table *kith_kernels_for(kith_isa_level isa) {
+#if defined(__x86_64__)
+  if (isa == KITH_ISA_AVX2)
+    return &kith_kernels_avx2;
+  if (isa == KITH_ISA_AVX512)
+    return &kith_kernels_avx512;
+#endif
+  (void)isa;
+  return &kith_kernels_scalar;
+}
+
+/* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
+typedef struct lane_layout {
+  uint32_t stride;
+  size_t queries, candidates, ids, cursors, sort_items, total; /* where each begins */
+} lane_layout;
+
+static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static lane_layout layout_lane(uint32_t dim, size_t width, uint32_t n_steps) {
+  lane_layout layout = {.stride = kith_lane_capacity(dim, width) + 64 / sizeof(float)};
+  layout.candidates = round_up(dim * width * KITH_TILE_QUERIES);
+  layout.ids = layout.candidates + round_up(dim * width * layout.stride);
+  layout.cursors = layout.ids + round_up(sizeof(uint32_t) * layout.stride);
+  layout.sort_items = layout.cursors + round_up(sizeof(kith_cursor) * n_steps);
+  layout.total = layout.sort_items + sizeof(uint64_t) * 2 * KITH_SORT_CAPACITY;
+  return layout;
+}
+
+static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa, char *buffer) {
+  const kith_task *task = &cpu->task;
+  uint32_t dim = task->candidates->dim;
+  size_t width = task->candidates->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
+  lane_layout layout = layout_lane(dim, width, task->stencil->n_steps);
+  const kith_kernel_table *table = kith_kernels_for(isa);
+  bool is_f32 = task->candidates->dtype == KITH_F32;
+  uint32_t entry = dim <= KITH_KERNEL_DIMS ? dim : 0;
+  *lane = (kith_lane){.task = task,
+                      .kernels = is_f32 ? &table->f32[entry] : &table->f64[entry],
+                      .copy = table->copy,
+                      .filter = task->predicate->filter && is_f32,
+                      .width = width,
+                      .query_coords = buffer + layout.queries,
+                      .candidate_coords = buffer + layout.candidates,
+                      .candidate_ids = (uint32_t *)(buffer + layout.ids),
+                      .cursors = (kith_cursor *)(buffer + layout.cursors),
+                      .sort_items = (uint64_t *)(buffer + layout.sort_items),
+                      .row = UINT32_MAX,
+                      .capacity = kith_lane_capacity(dim, width)};
+  lane->tile = (kith_tile){.dim = dim,
+                           .stride = layout.stride,
+                           .queries = lane->query_coords,
+                           .candidates = lane->candidate_coords,
+                           .query_ids = lane->queries.ids,
+                           .candidate_ids = lane->candidate_ids};
+}
+
+static void destroy(kith_engine *engine) {
+  cpu_engine *cpu = (cpu_engine *)engine;
+  kith_free(cpu->buffers);
+  kith_free(cpu->lanes);
+  kith_free(cpu);
+}
+
+uint64_t kith_engine_cpu_bytes(const kith_context *ctx, uint32_t dim, uint32_t n_steps) {
+  size_t lane = layout_lane(dim, sizeof(double), n_steps).total + sizeof(kith_lane);
+  return sizeof(cpu_engine) + ctx->threads * (uint64_t)lane;
+}
+
+kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kith_engine **out) {
+  size_t width = task->candidates->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
+  size_t lane_bytes = layout_lane(task->candidates->dim, width, task->stencil->n_steps).total;
+  *out = NULL;
+  cpu_engine *cpu = kith_alloc(&ctx->memory, sizeof *cpu);
+  if (!cpu)
+    return kith_fail_memory(ctx, sizeof *cpu, "the CPU engine");
+  *cpu = (cpu_engine){.base = {.name = "cpu", .lanes = ctx->threads, .run = run, .destroy = destroy},
+                      .ctx = ctx,
+                      .task = *task};
+  cpu->lanes = kith_alloc(&ctx->memory, ctx->threads * sizeof(kith_lane));
+  cpu->buffers = kith_alloc(&ctx->memory, ctx->threads * lane_bytes);
+  if (!cpu->lanes || !cpu->buffers) {
+    destroy(&cpu->base);
+    return kith_fail_memory(ctx, ctx->threads * (sizeof(kith_lane) + lane_bytes), "the buffers of the threads");
+  }
+  for (uint32_t i = 0; i < ctx->threads; i++)
+    make_lane(&cpu->lanes[i], cpu, ctx->isa, (char *)cpu->buffers + i * lane_bytes);
+  *out = &cpu->base;
+  return KITH_OK;
+}
+
+void kith_engine_destroy(kith_engine *engine) {
+  if (engine)
+    engine->destroy(engine);
+}

@@ -1,0 +1,78 @@
+/* The CPU kernels: a tile of queries against a block of candidates, both staged in the L1 cache.
+ *
+ * One body (kernels_body.h) is compiled once per instruction set against that set's vocabulary (simd/), and in
+ * it once per dimension from 1 to 8 and once for any dimension. All give the same answers, bit for bit. */
+#ifndef KITH_ENGINE_CPU_KERNELS_H
+#define KITH_ENGINE_CPU_KERNELS_H
+
+#include "base/context.h"
+#include "space/predicate.h"
+
+enum {
+  KITH_TILE_QUERIES = 64,
+  KITH_KERNEL_DIMS = 8,      /* dimensions with kernels of their own */
+  KITH_CANDIDATE_ALIGN = 16, /* candidates are padded to a multiple of this */
+};
+
+/* Padding candidates are infinitely far from everything. */
+typedef struct kith_tile {
+  uint32_t dim;
+  uint32_t n_queries;
+  uint32_t n_candidates;  /* without padding */
+  uint32_t stride;        /* between the candidates' coordinate arrays */
+  const void *queries;    /* coordinate c of query q at [c * KITH_TILE_QUERIES + q]; float or double */
+  const void *candidates; /* coordinate c of candidate j at [c * stride + j] */
+  const uint32_t *query_ids;
+  const uint32_t *candidate_ids;
+  const uint32_t *self; /* per query: its own place among the candidates, to be left out, or UINT32_MAX;
+                           NULL: leave out nothing */
+  bool half;            /* only candidates with a larger id */
+} kith_tile;
+
+/* Where the neighbours of each query of the tile go. */
+typedef struct kith_rows {
+  uint32_t *next[KITH_TILE_QUERIES]; /* advanced by what is written */
+  uint32_t *end[KITH_TILE_QUERIES];  /* the row ends here; less than a vector may be written beyond next,
+                                        never beyond end */
+  double *d2[KITH_TILE_QUERIES];     /* where D2 goes, in step with next; NULL: not wanted */
+} kith_rows;
+
+/* The kernels for one dimension and coordinate type. Those of the filter exist for float only. Self and half
+ * are heeded by degrees_exact, fill and fill_exact alone. */
+typedef struct kith_kernels {
+  /* The filter: number of pairs that belong, in all or per query (added to degrees). Returns false, and
+   * nothing useful, if some pair lies in the band: then ask degrees_exact. */
+  bool (*count)(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs);
+  bool (*degrees)(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees);
+  /* The filter with the band settled by the definition: appends ids to rows. */
+  void (*fill)(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows);
+  /* The definition throughout. */
+  void (*degrees_exact)(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees);
+  void (*fill_exact)(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows);
+} kith_kernels;
+
+/* Several arrays to be copied alike, in whole cache lines: both sides have room for a line beyond their ends.
+ */
+typedef struct kith_copy {
+  char *to;
+  const char *from;
+  size_t to_stride, from_stride; /* in bytes, from one array to the next */
+  size_t bytes;                  /* of each array */
+  uint32_t arrays;
+} kith_copy;
+
+/* Index 0: any dimension; 1 to 8: that dimension. */
+typedef struct kith_kernel_table {
+  void (*copy)(const kith_copy *copy);
+  kith_kernels f32[KITH_KERNEL_DIMS + 1];
+  kith_kernels f64[KITH_KERNEL_DIMS + 1];
+} kith_kernel_table;
+
+extern const kith_kernel_table kith_kernels_scalar;
+extern const kith_kernel_table kith_kernels_avx2;
+extern const kith_kernel_table kith_kernels_avx512;
+
+/* The kernels to use for an instruction set. */
+const kith_kernel_table *kith_kernels_for(kith_isa_level isa);
+
+#endif

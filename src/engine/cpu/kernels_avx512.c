@@ -1,0 +1,5 @@
+/* The kernels for the instruction set avx512. */
+#include "engine/cpu/simd/avx512.h"
+
+#define KERNEL_TABLE kith_kernels_avx512
+#include "engine/cpu/kernels_body.h"

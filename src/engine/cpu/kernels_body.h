@@ -1,0 +1,281 @@
+/* The kernels, written once against the vector vocabulary and compiled once per instruction set.
+ *
+ * Include after a vocabulary (simd/...) with KERNEL_TABLE defined as the name of the table to make. Every
+ * body takes `dim` (and the coordinate type) as constants after inlining, so that its loops unroll. `dim` 0
+ * in the generator macros stands for "any": then it is read from the tile.
+ *
+ * Costs, per vector of candidates and query in d dimensions: filter 2d arithmetic instructions, 2 to count,
+ * 1 to watch the band. The exact kernels hold half the lanes and may not fuse: 3d and more. */
+#include "engine/cpu/kernels.h"
+
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+static inline uint32_t padded_candidates(const kith_tile *tile) {
+  return (tile->n_candidates + KITH_CANDIDATE_ALIGN - 1) / KITH_CANDIDATE_ALIGN * KITH_CANDIDATE_ALIGN;
+}
+
+/* Here, and not in common code, so that a line moves in the widest registers of the instruction set. */
+static void copy_lines(const kith_copy *copy) {
+  enum { LINE = 64 };
+  for (uint32_t a = 0; a < copy->arrays; a++) {
+    char *to = copy->to + a * copy->to_stride;
+    const char *from = copy->from + a * copy->from_stride;
+    for (size_t at = 0; at < copy->bytes; at += LINE)
+      memcpy(to + at, from + at, LINE);
+  }
+}
+
+/* D2 - eps2 of one query against LANES candidates, in float32: negative means "belongs" outside the band. */
+INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, vf minus_eps2) {
+  const float *query = (const float *)tile->queries + q;
+  const float *candidate = (const float *)tile->candidates + j;
+  vf sum = minus_eps2;
+  for (uint32_t c = 0; c < dim; c++) {
+    vf t = vf_sub(vf_load(candidate + (size_t)c * tile->stride), vf_set(query[c * KITH_TILE_QUERIES]));
+    sum = vf_muladd(t, t, sum);
+  }
+  return sum;
+}
+
+/* Queries go by fours: four independent chains hide the latency of the accumulators. */
+INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs, uint32_t dim) {
+  uint32_t n = padded_candidates(tile);
+  uint32_t fours = tile->n_queries / 4 * 4;
+  vf minus_eps2 = vf_set(predicate->minus_eps2);
+  vf nearest[4];
+  vu hits[4];
+  for (int k = 0; k < 4; k++) {
+    nearest[k] = vf_set(INFINITY);
+    hits[k] = vu_zero();
+  }
+  for (uint32_t j = 0; j < n; j += LANES) {
+    for (uint32_t q = 0; q < fours; q += 4)
+      for (uint32_t k = 0; k < 4; k++) {
+        vf sum = filter_sum(tile, q + k, j, dim, minus_eps2);
+        hits[k] = vu_count_negative(hits[k], sum);
+        nearest[k] = vf_min_abs(nearest[k], sum);
+      }
+    for (uint32_t q = fours; q < tile->n_queries; q++) {
+      vf sum = filter_sum(tile, q, j, dim, minus_eps2);
+      hits[0] = vu_count_negative(hits[0], sum);
+      nearest[0] = vf_min_abs(nearest[0], sum);
+    }
+  }
+  uint64_t found = 0;
+  for (int k = 0; k < 4; k++) {
+    found += vu_sum(hits[k]);
+    nearest[0] = vf_min_abs(nearest[0], nearest[k]);
+  }
+  *pairs = found;
+  return vf_reduce_min(nearest[0]) > predicate->band;
+}
+
+/* Counts for `width` queries (4 or 1) starting at q; returns the smallest |sum| met. */
+INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, const kith_predicate *predicate,
+                        uint32_t *degrees, uint32_t dim) {
+  uint32_t n = padded_candidates(tile);
+  vf minus_eps2 = vf_set(predicate->minus_eps2);
+  vf nearest[4];
+  vu hits[4];
+  for (uint32_t k = 0; k < width; k++) {
+    nearest[k] = vf_set(INFINITY);
+    hits[k] = vu_zero();
+  }
+  for (uint32_t j = 0; j < n; j += LANES)
+    for (uint32_t k = 0; k < width; k++) {
+      vf sum = filter_sum(tile, q + k, j, dim, minus_eps2);
+      hits[k] = vu_count_negative(hits[k], sum);
+      nearest[k] = vf_min_abs(nearest[k], sum);
+    }
+  for (uint32_t k = 0; k < width; k++) {
+    degrees[q + k] += vu_sum(hits[k]);
+    nearest[0] = vf_min_abs(nearest[0], nearest[k]);
+  }
+  return vf_reduce_min(nearest[0]);
+}
+
+INLINE bool degrees_body(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
+                         uint32_t dim) {
+  uint32_t q = 0;
+  float nearest = INFINITY;
+  for (; q + 4 <= tile->n_queries; q += 4)
+    nearest = fminf(nearest, degrees_of(tile, q, 4, predicate, degrees, dim));
+  for (; q < tile->n_queries; q++)
+    nearest = fminf(nearest, degrees_of(tile, q, 1, predicate, degrees, dim));
+  return nearest > predicate->band;
+}
+
+/* The definition for one pair. */
+INLINE double pair_d2(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, bool is_f64) {
+  double d2 = 0;
+  for (uint32_t c = 0; c < dim; c++) {
+    size_t at_q = c * (size_t)KITH_TILE_QUERIES + q;
+    size_t at_j = c * (size_t)tile->stride + j;
+    double t =
+        is_f64 ? ((const double *)tile->queries)[at_q] - ((const double *)tile->candidates)[at_j]
+               : (double)((const float *)tile->queries)[at_q] - (double)((const float *)tile->candidates)[at_j];
+    d2 += t * t;
+  }
+  return d2;
+}
+
+/* Settles the undecided lanes by the definition. Rare: about one candidate in a million. */
+INLINE uint32_t settle(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t undecided, double eps2,
+                       uint32_t dim) {
+  uint32_t belongs = 0;
+  for (; undecided; undecided &= undecided - 1) {
+    uint32_t lane = (uint32_t)__builtin_ctz(undecided);
+    if (pair_d2(tile, q, j + lane, dim, false) <= eps2)
+      belongs |= 1U << lane;
+  }
+  return belongs;
+}
+
+/* The lanes that may be reported at all: not the query itself, and for half only larger ids. */
+INLINE uint32_t admitted(const kith_tile *tile, uint32_t q, uint32_t j) {
+  uint32_t mask = UINT32_MAX;
+  if (tile->self && tile->self[q] - j < LANES)
+    mask = ~(1U << (tile->self[q] - j));
+  if (tile->half)
+    mask &= vu_mask_gt(tile->candidate_ids + j, tile->query_ids[q]);
+  return mask;
+}
+
+INLINE void fill_query(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows, uint32_t q,
+                       uint32_t dim) {
+  uint32_t n = padded_candidates(tile);
+  vf minus_eps2 = vf_set(predicate->minus_eps2);
+  vf below = vf_set(-predicate->band);
+  vf above = vf_set(predicate->band);
+  uint32_t *next = rows->next[q];
+  uint32_t *end = rows->end[q];
+  for (uint32_t j = 0; j < n; j += LANES) {
+    vf sum = filter_sum(tile, q, j, dim, minus_eps2);
+    uint32_t near = vf_mask_le(sum, above);
+    if (!near)
+      continue;
+    uint32_t belongs = vf_mask_lt(sum, below);
+    uint32_t undecided = near & ~belongs;
+    if (__builtin_expect(undecided != 0, 0))
+      belongs |= settle(tile, q, j, undecided, predicate->eps2, dim);
+    belongs &= admitted(tile, q, j);
+    if (!belongs)
+      continue;
+    vu_compress(next, vu_load(tile->candidate_ids + j), belongs, end - next >= LANES);
+    next += __builtin_popcount(belongs);
+  }
+  rows->next[q] = next;
+}
+
+INLINE void fill_body(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows, uint32_t dim) {
+  for (uint32_t q = 0; q < tile->n_queries; q++)
+    fill_query(tile, predicate, rows, q, dim);
+}
+
+/* D2 of one query against D_LANES candidates, by the definition. */
+INLINE vd exact_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, bool is_f64) {
+  vd sum = vd_set(0);
+  for (uint32_t c = 0; c < dim; c++) {
+    size_t at_q = c * (size_t)KITH_TILE_QUERIES + q;
+    size_t at_j = c * (size_t)tile->stride + j;
+    vd t = is_f64 ? vd_sub(vd_set(((const double *)tile->queries)[at_q]),
+                           vd_load_f64((const double *)tile->candidates + at_j))
+                  : vd_sub(vd_set((double)((const float *)tile->queries)[at_q]),
+                           vd_load_f32((const float *)tile->candidates + at_j));
+    sum = vd_add(sum, vd_mul(t, t));
+  }
+  return sum;
+}
+
+/* Visits LANES candidates at a time, since ids are compared LANES at a time: D_LANES divides LANES. */
+INLINE uint32_t exact_mask(const kith_tile *tile, uint32_t q, uint32_t j, vd *sums, double eps2, uint32_t dim,
+                           bool is_f64) {
+  uint32_t belongs = 0;
+  for (uint32_t part = 0; part < LANES / D_LANES; part++) {
+    sums[part] = exact_sum(tile, q, j + part * D_LANES, dim, is_f64);
+    belongs |= vd_mask_le(sums[part], vd_set(eps2)) << (part * D_LANES);
+  }
+  return belongs & admitted(tile, q, j);
+}
+
+INLINE void degrees_exact_body(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
+                               uint32_t dim, bool is_f64) {
+  uint32_t n = padded_candidates(tile);
+  for (uint32_t q = 0; q < tile->n_queries; q++) {
+    uint32_t found = 0;
+    for (uint32_t j = 0; j < n; j += LANES) {
+      vd sums[LANES / D_LANES];
+      found += (uint32_t)__builtin_popcount(exact_mask(tile, q, j, sums, predicate->eps2, dim, is_f64));
+    }
+    degrees[q] += found;
+  }
+}
+
+INLINE void fill_exact_body(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows,
+                            uint32_t dim, bool is_f64) {
+  uint32_t n = padded_candidates(tile);
+  for (uint32_t q = 0; q < tile->n_queries; q++)
+    for (uint32_t j = 0; j < n; j += LANES) {
+      vd sums[LANES / D_LANES];
+      uint32_t belongs = exact_mask(tile, q, j, sums, predicate->eps2, dim, is_f64);
+      if (!belongs)
+        continue;
+      double d2[LANES];
+      for (uint32_t part = 0; part < LANES / D_LANES; part++)
+        vd_store(d2 + part * D_LANES, sums[part]);
+      for (; belongs; belongs &= belongs - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(belongs);
+        *rows->next[q]++ = tile->candidate_ids[j + lane];
+        if (rows->d2[q])
+          *rows->d2[q]++ = d2[lane];
+      }
+    }
+}
+
+/* One set of kernels for dimension D (0: any). */
+#define DIMENSION(D) ((D) ? (D) : tile->dim)
+#define MAKE_EXACT(D, TYPE, IS_F64)                                                                            \
+  static void degrees_exact_##TYPE##_##D(const kith_tile *tile, const kith_predicate *predicate,               \
+                                         uint32_t *degrees) {                                                  \
+    degrees_exact_body(tile, predicate, degrees, DIMENSION(D), IS_F64);                                        \
+  }                                                                                                            \
+  static void fill_exact_##TYPE##_##D(const kith_tile *tile, const kith_predicate *predicate,                  \
+                                      kith_rows *rows) {                                                       \
+    fill_exact_body(tile, predicate, rows, DIMENSION(D), IS_F64);                                              \
+  }
+#define MAKE(D)                                                                                                \
+  static bool count_##D(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs) {             \
+    return count_body(tile, predicate, pairs, DIMENSION(D));                                                   \
+  }                                                                                                            \
+  static bool degrees_##D(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) {         \
+    return degrees_body(tile, predicate, degrees, DIMENSION(D));                                               \
+  }                                                                                                            \
+  static void fill_##D(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows) {              \
+    fill_body(tile, predicate, rows, DIMENSION(D));                                                            \
+  }                                                                                                            \
+  MAKE_EXACT(D, f32, false)                                                                                    \
+  MAKE_EXACT(D, f64, true)
+#define ENTRY_F32(D)                                                                                           \
+  { count_##D, degrees_##D, fill_##D, degrees_exact_f32_##D, fill_exact_f32_##D }
+#define ENTRY_F64(D)                                                                                           \
+  { NULL, NULL, NULL, degrees_exact_f64_##D, fill_exact_f64_##D }
+
+MAKE(0)
+MAKE(1)
+MAKE(2)
+MAKE(3)
+MAKE(4)
+MAKE(5)
+MAKE(6)
+MAKE(7)
+MAKE(8)
+
+const kith_kernel_table KERNEL_TABLE = {
+    .copy = copy_lines,
+    .f32 = {ENTRY_F32(0), ENTRY_F32(1), ENTRY_F32(2), ENTRY_F32(3), ENTRY_F32(4), ENTRY_F32(5), ENTRY_F32(6),
+            ENTRY_F32(7), ENTRY_F32(8)},
+    .f64 = {ENTRY_F64(0), ENTRY_F64(1), ENTRY_F64(2), ENTRY_F64(3), ENTRY_F64(4), ENTRY_F64(5), ENTRY_F64(6),
+            ENTRY_F64(7), ENTRY_F64(8)},
+};

@@ -1,0 +1,185 @@
+/* Lanes: tiles, runs and staging. See lane.h. */
+#include "engine/cpu/lane.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A tile crosses into the next cell only while it holds fewer queries than this: a longer tile spreads the
+ * cost of finding its runs, a wider one looks at more candidates than its queries need. */
+enum { ENOUGH_QUERIES = 16 };
+
+uint32_t kith_lane_capacity(uint32_t dim, size_t width) {
+  size_t fit = (24 << 10) / (dim * width) / KITH_CANDIDATE_ALIGN * KITH_CANDIDATE_ALIGN;
+  return (uint32_t)(fit < 64 ? 64 : fit > 2048 ? 2048 : fit);
+}
+
+/* The first i in [begin, end) with values[i] >= bound, or end: gallops from begin, since it is near. */
+#define DEFINE_GALLOP(NAME, TYPE)                                                                              \
+  static uint32_t NAME(const TYPE *values, uint32_t begin, uint32_t end, uint64_t bound) {                     \
+    uint32_t step = 1;                                                                                         \
+    while (end - begin > step && values[begin + step] < bound) {                                               \
+      begin += step;                                                                                           \
+      step *= 2;                                                                                               \
+    }                                                                                                          \
+    uint32_t high = end - begin > step ? begin + step : end;                                                   \
+    while (begin < high) {                                                                                     \
+      uint32_t middle = begin + (high - begin) / 2;                                                            \
+      if (values[middle] < bound)                                                                              \
+        begin = middle + 1;                                                                                    \
+      else                                                                                                     \
+        high = middle;                                                                                         \
+    }                                                                                                          \
+    return begin;                                                                                              \
+  }
+DEFINE_GALLOP(gallop_cells, uint32_t)
+DEFINE_GALLOP(gallop_rows, uint64_t)
+
+/* Sets the cursors for a query row. Rows are visited in ascending order within a piece of work, so each
+ * cursor only moves forward. */
+static void enter_row(kith_lane *lane, uint32_t row) {
+  const kith_index *candidates = lane->task->candidates;
+  const kith_stencil *stencil = lane->task->stencil;
+  bool fresh = lane->row == UINT32_MAX || lane->row > row;
+  int64_t number = (int64_t)lane->task->queries->row_number[row];
+  for (uint32_t s = 0; s < stencil->n_steps; s++) {
+    kith_cursor *cursor = &lane->cursors[s];
+    int64_t sought = number + stencil->steps[s].row;
+    if (fresh)
+      cursor->row = 0;
+    cursor->cell = cursor->cell_end = 0;
+    if (sought < 0)
+      continue;
+    cursor->row = gallop_rows(candidates->row_number, cursor->row, candidates->n_rows, (uint64_t)sought);
+    if (cursor->row < candidates->n_rows && candidates->row_number[cursor->row] == (uint64_t)sought) {
+      cursor->cell = candidates->row_cell[cursor->row];
+      cursor->cell_end = candidates->row_cell[cursor->row + 1];
+    }
+  }
+  lane->row = row;
+}
+
+/* Copies the coordinates of the tile's queries: all together if they are neighbours in the index. */
+static void stage_queries(kith_lane *lane) {
+  const kith_index *index = lane->task->queries;
+  const kith_query_tile *queries = &lane->queries;
+  uint32_t n = lane->tile.n_queries;
+  kith_copy copy = {.to = lane->query_coords,
+                    .to_stride = KITH_TILE_QUERIES * lane->width,
+                    .from = (const char *)index->coords + queries->begin * lane->width,
+                    .from_stride = index->stride * lane->width,
+                    .bytes = n * lane->width,
+                    .arrays = index->dim};
+  if (n == queries->end - queries->begin) {
+    lane->copy(&copy);
+    return;
+  }
+  for (uint32_t c = 0; c < index->dim; c++)
+    for (uint32_t q = 0; q < n; q++)
+      memcpy(copy.to + c * copy.to_stride + q * lane->width,
+             copy.from + c * copy.from_stride + (queries->positions[q] - queries->begin) * lane->width,
+             lane->width);
+}
+
+/* Finds the cell of a position, setting the cursors if it begins a new row. */
+static void enter_cell(kith_lane *lane, uint32_t position) {
+  const kith_index *index = lane->task->queries;
+  if (lane->row == UINT32_MAX || position < index->cell_start[lane->cell])
+    lane->cell = kith_index_cell_at(index, position);
+  while (index->cell_start[lane->cell + 1] <= position)
+    lane->cell++;
+  if (lane->row == UINT32_MAX || lane->cell < index->row_cell[lane->row] ||
+      lane->cell >= index->row_cell[lane->row + 1])
+    enter_row(lane, kith_index_row_at(index, lane->cell));
+}
+
+/* Takes the queries of one cell from `position` on; returns where it stopped. */
+static uint32_t take_queries(kith_lane *lane, uint32_t position, uint32_t end, const kith_work *work) {
+  kith_query_tile *queries = &lane->queries;
+  const uint32_t *ids = lane->task->queries->ids;
+  uint32_t n = lane->tile.n_queries;
+  for (; position < end && n < KITH_TILE_QUERIES; position++) {
+    queries->positions[n] = position;
+    queries->ids[n] = ids[position];
+    n += ids[position] >= work->first_row && ids[position] < work->end_row;
+  }
+  lane->tile.n_queries = n;
+  return position;
+}
+
+uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work *work) {
+  const kith_index *index = lane->task->queries;
+  kith_query_tile *queries = &lane->queries;
+  enter_cell(lane, position);
+  lane->tile.n_queries = lane->tile.n_candidates = 0;
+  queries->begin = position;
+  uint32_t row_end = index->row_cell[lane->row + 1];
+  for (uint32_t cell = lane->cell; cell < row_end && position < work->end; cell++) {
+    if (lane->tile.n_queries >= ENOUGH_QUERIES)
+      break;
+    if (lane->tile.n_queries == 0)
+      queries->x_first = index->cell_x[cell];
+    queries->x_last = index->cell_x[cell];
+    uint32_t end = index->cell_start[cell + 1] < work->end ? index->cell_start[cell + 1] : work->end;
+    position = take_queries(lane, position, end, work);
+  }
+  queries->end = position;
+  stage_queries(lane);
+  return position;
+}
+
+kith_run kith_lane_run(kith_lane *lane, uint32_t s) {
+  const kith_index *candidates = lane->task->candidates;
+  const kith_step *step = &lane->task->stencil->steps[s];
+  const kith_query_tile *queries = &lane->queries;
+  kith_cursor *cursor = &lane->cursors[s];
+  if (cursor->cell == cursor->cell_end)
+    return (kith_run){0};
+  uint32_t low = queries->x_first > step->x_reach ? queries->x_first - step->x_reach : 0;
+  uint64_t high = (uint64_t)queries->x_last + step->x_reach;
+  const uint32_t *x = candidates->cell_x;
+  cursor->cell = gallop_cells(x, cursor->cell, cursor->cell_end, low);
+  uint32_t last = gallop_cells(x, cursor->cell, cursor->cell_end, high + 1);
+  kith_run run = {.begin = candidates->cell_start[cursor->cell], .end = candidates->cell_start[last]};
+  run.inside_begin = run.inside_end = run.end;
+  int64_t inside_low = (int64_t)queries->x_last - step->x_inside;
+  int64_t inside_high = (int64_t)queries->x_first + step->x_inside;
+  if (step->x_inside >= 0 && inside_low <= inside_high) {
+    uint32_t from = gallop_cells(x, cursor->cell, last, inside_low > 0 ? (uint64_t)inside_low : 0);
+    uint32_t to = gallop_cells(x, from, last, (uint64_t)inside_high + 1);
+    run.inside_begin = candidates->cell_start[from];
+    run.inside_end = candidates->cell_start[to];
+  }
+  return run;
+}
+
+void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {
+  const kith_index *index = lane->task->candidates;
+  kith_tile *tile = &lane->tile;
+  kith_copy copy = {.to = (char *)lane->candidate_coords + tile->n_candidates * lane->width,
+                    .to_stride = tile->stride * lane->width,
+                    .from = (const char *)index->coords + begin * lane->width,
+                    .from_stride = index->stride * lane->width,
+                    .bytes = (end - begin) * lane->width,
+                    .arrays = index->dim};
+  lane->copy(&copy);
+  if (lane->needs_ids) {
+    copy = (kith_copy){.to = (char *)(lane->candidate_ids + tile->n_candidates),
+                       .from = (const char *)(index->ids + begin),
+                       .bytes = (end - begin) * sizeof(uint32_t),
+                       .arrays = 1};
+    lane->copy(&copy);
+  }
+  tile->n_candidates += end - begin;
+}
+
+void kith_lane_seal(kith_lane *lane) {
+  kith_tile *tile = &lane->tile;
+  for (uint32_t j = tile->n_candidates; j % KITH_CANDIDATE_ALIGN != 0; j++)
+    for (uint32_t c = 0; c < tile->dim; c++) {
+      size_t at = c * (size_t)tile->stride + j;
+      if (lane->width == sizeof(float))
+        ((float *)lane->candidate_coords)[at] = INFINITY;
+      else
+        ((double *)lane->candidate_coords)[at] = INFINITY;
+    }
+}

@@ -1,0 +1,75 @@
+/* A lane: one thread's view of a join, and the buffers it stages tiles in.
+ *
+ * A lane walks a range of query positions. It cuts it into tiles: up to 64 queries of one row of cells. For
+ * each step of the stencil the candidates of a tile are a run: consecutive cells of one row, hence consecutive
+ * positions. Cursors remember where the last tile's runs began; since tiles move along the rows, the next
+ * ones are found by a short search from there. */
+#ifndef KITH_ENGINE_CPU_LANE_H
+#define KITH_ENGINE_CPU_LANE_H
+
+#include "engine/cpu/kernels.h"
+#include "engine/engine.h"
+
+/* Where a step's runs are, for the row of cells that the lane is in. */
+typedef struct kith_cursor {
+  uint32_t row;  /* first candidate row at or after the one sought */
+  uint32_t cell; /* cells of that row that are still ahead; none if the row is empty */
+  uint32_t cell_end;
+} kith_cursor;
+
+/* The queries of a tile. */
+typedef struct kith_query_tile {
+  uint32_t begin, end;      /* positions covered; with a window of ids not all of them are queries */
+  uint32_t x_first, x_last; /* cells covered */
+  uint32_t positions[KITH_TILE_QUERIES];
+  uint32_t ids[KITH_TILE_QUERIES];
+} kith_query_tile;
+
+/* Candidates of a step: positions, and within them those that surely belong. */
+typedef struct kith_run {
+  uint32_t begin, end;
+  uint32_t inside_begin, inside_end; /* empty: begin == end */
+} kith_run;
+
+typedef struct kith_lane {
+  const kith_task *task;
+  const kith_kernels *kernels;
+  void (*copy)(const kith_copy *copy);
+  bool filter;    /* the float32 filter may be used */
+  size_t width;   /* of a coordinate, in bytes */
+  bool needs_ids; /* of the candidates: rows are filled, or pairs admitted by id */
+  kith_tile tile; /* what the kernels see; points into the buffers below */
+  kith_query_tile queries;
+  void *query_coords;
+  void *candidate_coords;
+  uint32_t *candidate_ids;
+  uint32_t self[KITH_TILE_QUERIES];
+  uint32_t degrees[KITH_TILE_QUERIES];
+  kith_rows rows;
+  kith_cursor *cursors; /* one per step */
+  uint32_t row;         /* the query row that the cursors are set for; UINT32_MAX: none */
+  uint32_t cell;        /* the query cell where the last tile ended, if row is set */
+  uint32_t capacity;    /* candidates that fit; the buffers have room for a cache line more */
+  uint64_t *sort_items; /* 2 * KITH_SORT_CAPACITY, for rows in id order */
+} kith_lane;
+
+/* Candidates of a tile that can be put in id order before they are tested; more are sorted afterwards. */
+enum { KITH_SORT_CAPACITY = 16384 };
+
+/* Candidates that fit in the staging buffers: about 24 KiB of coordinates. */
+uint32_t kith_lane_capacity(uint32_t dim, size_t width);
+
+/* Cuts the next tile from positions [position, end): those with ids in [first_row, end_row). Returns where it
+ * ends; the tile may be empty. */
+uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work *work);
+
+/* The run of a step for the current tile. */
+kith_run kith_lane_run(kith_lane *lane, uint32_t step);
+
+/* Copies positions [begin, end) behind the candidates staged already; they must fit. */
+void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end);
+
+/* Makes the staged candidates ready for a kernel: pads them to whole vectors. */
+void kith_lane_seal(kith_lane *lane);
+
+#endif

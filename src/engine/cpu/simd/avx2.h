@@ -1,0 +1,74 @@
+/* The vector vocabulary in AVX2 with FMA: see scalar.h for the meaning of each word. */
+#ifndef KITH_SIMD_H
+#define KITH_SIMD_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+enum { LANES = 8, D_LANES = 4 };
+typedef __m256 vf;
+typedef __m256i vu;
+typedef __m256d vd;
+
+static inline vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline vf vf_set(float x) { return _mm256_set1_ps(x); }
+static inline vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
+static inline vf vf_muladd(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+static inline vf vf_min_abs(vf a, vf b) { return _mm256_min_ps(a, _mm256_andnot_ps(_mm256_set1_ps(-0.0F), b)); }
+static inline float vf_reduce_min(vf a) {
+  __m128 half = _mm_min_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  half = _mm_min_ps(half, _mm_movehl_ps(half, half));
+  return _mm_cvtss_f32(_mm_min_ss(half, _mm_shuffle_ps(half, half, 1)));
+}
+static inline uint32_t vf_mask_le(vf a, vf b) {
+  return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_LE_OQ));
+}
+static inline uint32_t vf_mask_lt(vf a, vf b) {
+  return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
+
+static inline vu vu_zero(void) { return _mm256_setzero_si256(); }
+static inline vu vu_load(const uint32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+static inline vu vu_count_negative(vu count, vf a) {
+  return _mm256_add_epi32(count, _mm256_srli_epi32(_mm256_castps_si256(a), 31));
+}
+static inline uint32_t vu_sum(vu a) {
+  __m128i half = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+  half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4E));
+  return (uint32_t)_mm_cvtsi128_si32(_mm_add_epi32(half, _mm_shuffle_epi32(half, 0xB1)));
+}
+/* Unsigned comparison as signed, after flipping the top bits. */
+static inline uint32_t vu_mask_gt(const uint32_t *ids, uint32_t bound) {
+  __m256i flip = _mm256_set1_epi32(INT32_MIN);
+  __m256i greater = _mm256_cmpgt_epi32(_mm256_xor_si256(vu_load(ids), flip),
+                                       _mm256_xor_si256(_mm256_set1_epi32((int)bound), flip));
+  return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(greater));
+}
+/* Moves the lanes of the mask to the front: a permutation whose indices are 3-bit numbers picked by pext. */
+static inline void vu_compress(uint32_t *out, vu ids, uint32_t mask, int room) {
+  uint64_t bytes = _pdep_u64(mask, UINT64_C(0x0101010101010101)) * 0xFF;
+  uint64_t picked = _pext_u64(UINT64_C(0x0706050403020100), bytes);
+  __m256i order = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)picked));
+  __m256i front = _mm256_permutevar8x32_epi32(ids, order);
+  if (room) {
+    _mm256_storeu_si256((__m256i *)out, front);
+    return;
+  }
+  uint32_t lanes[LANES];
+  _mm256_storeu_si256((__m256i *)lanes, front);
+  for (int i = 0; i < __builtin_popcount(mask); i++)
+    out[i] = lanes[i];
+}
+
+static inline vd vd_load_f32(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+static inline vd vd_load_f64(const double *p) { return _mm256_loadu_pd(p); }
+static inline vd vd_set(double x) { return _mm256_set1_pd(x); }
+static inline vd vd_sub(vd a, vd b) { return _mm256_sub_pd(a, b); }
+static inline vd vd_mul(vd a, vd b) { return _mm256_mul_pd(a, b); }
+static inline vd vd_add(vd a, vd b) { return _mm256_add_pd(a, b); }
+static inline uint32_t vd_mask_le(vd a, vd b) {
+  return (uint32_t)_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_LE_OQ));
+}
+static inline void vd_store(double *p, vd a) { _mm256_storeu_pd(p, a); }
+
+#endif

@@ -1,0 +1,49 @@
+/* The vector vocabulary in AVX-512 (F, DQ, BW, VL): see scalar.h for the meaning of each word. */
+#ifndef KITH_SIMD_H
+#define KITH_SIMD_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+enum { LANES = 16, D_LANES = 8 };
+typedef __m512 vf;
+typedef __m512i vu;
+typedef __m512d vd;
+
+static inline vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline vf vf_set(float x) { return _mm512_set1_ps(x); }
+static inline vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+static inline vf vf_muladd(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+/* vrangeps 0x0A: the smaller absolute value, sign cleared, in one instruction. */
+static inline vf vf_min_abs(vf a, vf b) { return _mm512_range_ps(a, b, 0x0A); }
+static inline float vf_reduce_min(vf a) { return _mm512_reduce_min_ps(a); }
+static inline uint32_t vf_mask_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
+static inline uint32_t vf_mask_lt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+
+static inline vu vu_zero(void) { return _mm512_setzero_si512(); }
+static inline vu vu_load(const uint32_t *p) { return _mm512_loadu_si512(p); }
+static inline vu vu_count_negative(vu count, vf a) {
+  return _mm512_add_epi32(count, _mm512_srli_epi32(_mm512_castps_si512(a), 31));
+}
+static inline uint32_t vu_sum(vu a) { return (uint32_t)_mm512_reduce_add_epi32(a); }
+static inline uint32_t vu_mask_gt(const uint32_t *ids, uint32_t bound) {
+  return _mm512_cmpgt_epu32_mask(vu_load(ids), _mm512_set1_epi32((int)bound));
+}
+/* With room for a whole vector, a plain store is faster than a masked one. */
+static inline void vu_compress(uint32_t *out, vu ids, uint32_t mask, int room) {
+  if (room)
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi32((__mmask16)mask, ids));
+  else
+    _mm512_mask_compressstoreu_epi32(out, (__mmask16)mask, ids);
+}
+
+static inline vd vd_load_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+static inline vd vd_load_f64(const double *p) { return _mm512_loadu_pd(p); }
+static inline vd vd_set(double x) { return _mm512_set1_pd(x); }
+static inline vd vd_sub(vd a, vd b) { return _mm512_sub_pd(a, b); }
+static inline vd vd_mul(vd a, vd b) { return _mm512_mul_pd(a, b); }
+static inline vd vd_add(vd a, vd b) { return _mm512_add_pd(a, b); }
+static inline uint32_t vd_mask_le(vd a, vd b) { return _mm512_cmp_pd_mask(a, b, _CMP_LE_OQ); }
+static inline void vd_store(double *p, vd a) { _mm512_storeu_pd(p, a); }
+
+#endif

@@ -1,0 +1,44 @@
+/* The vector vocabulary in plain C, one lane: right on any 64-bit little-endian machine.
+ *
+ * vf: LANES floats. vu: LANES 32-bit counts or ids. vd: D_LANES doubles. Masks have one bit per lane. */
+#ifndef KITH_SIMD_H
+#define KITH_SIMD_H
+
+#include <math.h>
+#include <stdint.h>
+
+enum { LANES = 1, D_LANES = 1 };
+typedef float vf;
+typedef uint32_t vu;
+typedef double vd;
+
+static inline vf vf_load(const float *p) { return *p; }
+static inline vf vf_set(float x) { return x; }
+static inline vf vf_sub(vf a, vf b) { return a - b; }
+static inline vf vf_muladd(vf a, vf b, vf c) { return a * b + c; }
+static inline vf vf_min_abs(vf a, vf b) { return fabsf(b) < a ? fabsf(b) : a; }
+static inline float vf_reduce_min(vf a) { return a; }
+static inline uint32_t vf_mask_le(vf a, vf b) { return a <= b; }
+static inline uint32_t vf_mask_lt(vf a, vf b) { return a < b; }
+
+static inline vu vu_zero(void) { return 0; }
+static inline vu vu_load(const uint32_t *p) { return *p; }
+static inline vu vu_count_negative(vu count, vf a) { return count + (a < 0); }
+static inline uint32_t vu_sum(vu a) { return a; }
+static inline uint32_t vu_mask_gt(const uint32_t *ids, uint32_t bound) { return *ids > bound; }
+static inline void vu_compress(uint32_t *out, vu ids, uint32_t mask, int room) {
+  (void)room;
+  if (mask)
+    *out = ids;
+}
+
+static inline vd vd_load_f32(const float *p) { return *p; }
+static inline vd vd_load_f64(const double *p) { return *p; }
+static inline vd vd_set(double x) { return x; }
+static inline vd vd_sub(vd a, vd b) { return a - b; }
+static inline vd vd_mul(vd a, vd b) { return a * b; }
+static inline vd vd_add(vd a, vd b) { return a + b; }
+static inline uint32_t vd_mask_le(vd a, vd b) { return a <= b; }
+static inline void vd_store(double *p, vd a) { *p = a; }
+
+#endif

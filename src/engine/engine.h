@@ -1,0 +1,63 @@
+/* Engines: what runs a piece of a join.
+ *
+ * A task is a join whose index is built. Work is one operation on a range of query positions. An engine has
+ * lanes, each of which runs one piece of work at a time; the schedule feeds the lanes. Engines write only the
+ * entries of the queries in their range, so pieces of work never meet.
+ *
+ * May include index, space, base. The schedule and the operations include it. */
+#ifndef KITH_ENGINE_ENGINE_H
+#define KITH_ENGINE_ENGINE_H
+
+#include "index/index.h"
+
+typedef struct kith_task {
+  const kith_predicate *predicate;
+  const kith_stencil *stencil;
+  const kith_index *queries;
+  const kith_index *candidates; /* the same index when a set is joined with itself */
+  bool half;                    /* only pairs with query id < candidate id */
+  bool drop_self;               /* leave out (i, i) */
+} kith_task;
+
+typedef enum kith_operation {
+  KITH_DO_COUNT,   /* pairs in all; may use symmetry; takes no notice of half and drop_self */
+  KITH_DO_DEGREES, /* degrees[id] of every query */
+  KITH_DO_FILL,    /* the rows of the neighbour table, at their offsets */
+} kith_operation;
+
+typedef struct kith_work {
+  kith_operation operation;
+  uint32_t begin, end;         /* query positions */
+  uint64_t first_row, end_row; /* only queries with ids in [first_row, end_row) */
+  uint64_t *degrees;           /* KITH_DO_DEGREES: indexed by id */
+  /* KITH_DO_FILL: the row of query id starts at neighbors[offsets[id - first_row] - offsets[0]] and has the
+   * length that the next offset implies. */
+  const uint64_t *offsets;
+  uint32_t *neighbors;
+  double *distances; /* NULL: not asked for */
+  bool sorted;       /* rows by id, instead of by position in the index */
+} kith_work;
+
+typedef struct kith_tally {
+  uint64_t pairs;  /* found, (i, i) and both orders included for KITH_DO_COUNT */
+  uint64_t tested; /* distances computed */
+  uint64_t inside; /* pairs accepted without */
+} kith_tally;
+
+typedef struct kith_engine kith_engine;
+struct kith_engine {
+  const char *name;
+  uint32_t lanes;
+  /* Runs work on a lane and adds to the tally; stops early once the call is cancelled. Never fails for lack of
+   * memory: lanes own their buffers. */
+  kith_status (*run)(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally);
+  void (*destroy)(kith_engine *engine);
+};
+
+/* The CPU engine, with one lane per thread of ctx. */
+kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kith_engine **out);
+uint64_t kith_engine_cpu_bytes(const kith_context *ctx, uint32_t dim, uint32_t n_steps);
+
+void kith_engine_destroy(kith_engine *engine);
+
+#endif

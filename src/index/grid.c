@@ -1,0 +1,145 @@
+/* The grid: see grid.h. */
+#include "index/grid.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double SLACK = 1 + 0x1p-16;
+static const double MAX_CELLS = 0x1p31;
+static const double MIN_SIDE = 0x1p-1000; /* 1 / side must not overflow */
+
+static uint32_t bits_for(uint64_t values) {
+  uint32_t bits = 0;
+  while (bits < 64 && (UINT64_C(1) << bits) < values)
+    bits++;
+  return bits;
+}
+
+/* Cuts grid dimension j into cells of about `side`; wider ones if there would be too many to number. */
+static void cut_dimension(kith_grid *grid, uint32_t j, const kith_grid_spec *spec, double side, double reach) {
+  uint32_t d = spec->dims[j];
+  double extent = spec->high[d] - spec->low[d];
+  if (extent / side >= MAX_CELLS - 1)
+    side = extent / (MAX_CELLS - 2);
+  side = fmax(side, MIN_SIDE);
+  grid->dims[j] = d;
+  grid->origin[j] = spec->low[d];
+  grid->side[j] = side;
+  if (extent < side || !isfinite(extent) || !isfinite(side)) {
+    grid->side[j] = extent;
+    grid->inverse[j] = 0;
+    grid->cells[j] = 1;
+    grid->reach[j] = 0;
+    return;
+  }
+  grid->inverse[j] = 1 / side;
+  grid->cells[j] = (uint32_t)(extent * grid->inverse[j]) + 1;
+  double reach_cells = ceil(reach / side + 0x1p-19);
+  grid->reach[j] = reach_cells < grid->cells[j] - 1 ? (uint32_t)reach_cells : grid->cells[j] - 1;
+}
+
+/* Numbers rows and cells; returns false if the keys need more than KITH_KEY_BITS. */
+static bool number_cells(kith_grid *grid) {
+  uint64_t rows = 1;
+  grid->x_bits = bits_for(grid->cells[0]);
+  for (uint32_t j = 1; j < grid->k; j++) {
+    grid->stride[j] = rows;
+    uint64_t extent = (uint64_t)grid->cells[j] + grid->reach[j];
+    if (rows > (UINT64_C(1) << KITH_KEY_BITS) / extent)
+      return false;
+    rows *= extent;
+  }
+  grid->key_bits = grid->x_bits + bits_for(rows);
+  return grid->key_bits <= KITH_KEY_BITS;
+}
+
+void kith_grid_make(kith_grid *grid, const kith_grid_spec *spec, const kith_predicate *predicate) {
+  memset(grid, 0, sizeof *grid);
+  double reach = predicate->reach;
+  for (uint32_t j = 0; j < spec->k; j++)
+    cut_dimension(grid, j, spec, reach * SLACK * (j == 0 ? spec->x_side : spec->row_side), reach);
+  grid->k = spec->k;
+  while (!number_cells(grid))
+    grid->k--;
+  for (uint32_t j = 0; j < grid->k; j++) {
+    uint32_t d = grid->dims[j];
+    grid->clamped |= spec->min[d] < spec->low[d] || spec->max[d] > spec->high[d];
+  }
+}
+
+/* The square of the width of the box in the dimensions that are not cut. */
+static double uncut_width2(const kith_grid *grid, const kith_grid_spec *spec) {
+  double width2 = 0;
+  for (uint32_t d = 0; d < spec->dim; d++) {
+    bool cut = false;
+    for (uint32_t j = 0; j < grid->k; j++)
+      cut |= grid->dims[j] == d;
+    double width = cut ? 0 : spec->max[d] - spec->min[d];
+    width2 += width * width;
+  }
+  return width2;
+}
+
+/* The step to the row at the given cell offsets (offset[0] is unused). Returns false if no pair can belong. */
+static bool make_step(kith_step *step, const kith_grid *grid, const int32_t *offset, double inside2,
+                      double reach2) {
+  double near2 = 0;
+  double far2 = 0;
+  step->row = 0;
+  for (uint32_t j = 1; j < grid->k; j++) {
+    int32_t o = offset[j];
+    double apart = o < 0 ? -o : o;
+    double near = apart > 1 ? (apart - 1) * grid->side[j] / SLACK : 0;
+    double far = (apart + 1) * grid->side[j] * SLACK;
+    near2 += near * near;
+    far2 += far * far;
+    step->row += o * (int64_t)grid->stride[j];
+  }
+  if (near2 > reach2)
+    return false;
+  double x_reach = sqrt(reach2 - near2) * SLACK * grid->inverse[0] + 1;
+  step->x_reach = x_reach < grid->reach[0] ? (uint32_t)x_reach : grid->reach[0];
+  double x_far2 = inside2 - far2;
+  double x_far = x_far2 >= 0 ? sqrt(x_far2) / SLACK : -1;
+  if (grid->cells[0] == 1)
+    step->x_inside = x_far >= grid->side[0] ? 0 : -1;
+  else
+    step->x_inside = x_far >= grid->side[0] ? (int32_t)fmin(x_far * grid->inverse[0], 0x1p30) - 1 : -1;
+  return true;
+}
+
+/* Advances offset[] to the next combination, dimension 1 fastest; false after the last. */
+static bool next_offset(const kith_grid *grid, int32_t *offset) {
+  for (uint32_t j = 1; j < grid->k; j++) {
+    if (offset[j] < (int32_t)grid->reach[j]) {
+      offset[j]++;
+      return true;
+    }
+    offset[j] = -(int32_t)grid->reach[j];
+  }
+  return false;
+}
+
+bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_grid_spec *spec,
+                       const kith_predicate *predicate) {
+  int32_t offset[KITH_GRID_DIMS] = {0};
+  for (uint32_t j = 1; j < grid->k; j++)
+    offset[j] = -(int32_t)grid->reach[j];
+  /* 1 - 2^-20 keeps the promise of "inside" safe from the rounding of D2. */
+  double inside2 = grid->clamped ? -1 : predicate->eps2 * (1 - 0x1p-20) - uncut_width2(grid, spec);
+  double reach2 = predicate->reach * predicate->reach * SLACK;
+  stencil->n_steps = 0;
+  do {
+    kith_step step;
+    if (!make_step(&step, grid, offset, inside2, reach2))
+      continue;
+    if (predicate->everything)
+      step.x_inside = INT32_MAX;
+    if (stencil->n_steps == KITH_STENCIL_MAX)
+      return false;
+    if (step.row == 0)
+      stencil->own = stencil->n_steps;
+    stencil->steps[stencil->n_steps++] = step;
+  } while (next_offset(grid, offset));
+  return true;
+}

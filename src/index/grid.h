@@ -1,0 +1,76 @@
+/* The grid: how space is cut into cells, and which cells can hold neighbours of which.
+ *
+ * The grid cuts k of the dimensions. Cells that differ only in the first of them, dims[0], form a row; their
+ * linear numbers (keys) are consecutive: key = row << x_bits | x. A point's neighbours lie in a fixed list of
+ * rows around its own, the stencil, and in each of them in an interval of x: a run. The number of cells in
+ * the other dimensions is padded by their reach, so that adding a stencil step to a row number never lands in
+ * a wrong row.
+ *
+ * Invariant: |a - b| <= predicate.reach in dimension d implies that the cell coordinates of a and b differ
+ * by at most reach[d]. Cell coordinates are rounded once per operation and stay below 2^31, which costs at
+ * most 2^-20 of a cell; sides are 2^-16 wider than the reach asks for. Points outside [origin, origin + cells
+ * * side) are clamped to the border cells; clamping never pulls cells apart, so the invariant holds for them.
+ *
+ * May include space and points. */
+#ifndef KITH_INDEX_GRID_H
+#define KITH_INDEX_GRID_H
+
+#include "points/points.h"
+#include "space/predicate.h"
+
+enum { KITH_GRID_DIMS = 8, KITH_STENCIL_MAX = 2187, KITH_KEY_BITS = 62 };
+
+typedef struct kith_grid {
+  uint32_t k;                    /* dimensions cut, at least 1 */
+  uint32_t dims[KITH_GRID_DIMS]; /* which */
+  double origin[KITH_GRID_DIMS];
+  double side[KITH_GRID_DIMS];
+  double inverse[KITH_GRID_DIMS]; /* 1 / side; 0 where there is one cell */
+  uint32_t cells[KITH_GRID_DIMS];
+  uint32_t reach[KITH_GRID_DIMS];
+  uint64_t stride[KITH_GRID_DIMS]; /* of the row number; stride[0] is unused */
+  uint32_t x_bits;
+  uint32_t key_bits;
+  bool clamped; /* some points lie outside: border cells are unbounded */
+} kith_grid;
+
+/* A row to look at, relative to the row of the query. */
+typedef struct kith_step {
+  int64_t row;      /* difference of the row numbers */
+  uint32_t x_reach; /* candidates: |x - x'| <= x_reach */
+  int32_t x_inside; /* |x - x'| <= x_inside: every pair belongs, untested; -1: none */
+} kith_step;
+
+/* Steps in ascending order of row. */
+typedef struct kith_stencil {
+  uint32_t n_steps;
+  uint32_t own; /* the step with row 0 */
+  kith_step steps[KITH_STENCIL_MAX];
+} kith_stencil;
+
+/* What the grid is made from: which dimensions to cut, and how. */
+typedef struct kith_grid_spec {
+  uint32_t k;
+  uint32_t dims[KITH_GRID_DIMS];
+  double row_side;          /* side of the cells in dims[1..], in units of the predicate's reach */
+  double x_side;            /* in dims[0], likewise */
+  const double *low, *high; /* the box to cut, per input dimension: points outside are clamped */
+  const double *min, *max;  /* the box of all points, per input dimension */
+  uint32_t dim;
+} kith_grid_spec;
+
+/* Makes a grid. Drops trailing dimensions whose cells would not fit in KITH_KEY_BITS. */
+void kith_grid_make(kith_grid *grid, const kith_grid_spec *spec, const kith_predicate *predicate);
+
+/* Lists the steps; fails (false) if there are more than KITH_STENCIL_MAX. */
+bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_grid_spec *spec,
+                       const kith_predicate *predicate);
+
+/* The cell of a coordinate in grid dimension j. */
+static inline uint32_t kith_grid_cell(const kith_grid *grid, uint32_t j, double value) {
+  double cell = (value - grid->origin[j]) * grid->inverse[j];
+  double last = grid->cells[j] - 1;
+  return (uint32_t)(cell > 0 ? (cell < last ? cell : last) : 0);
+}
+
+#endif

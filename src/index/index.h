@@ -1,0 +1,49 @@
+/* The index: points in the order of their cells, and the directory of the cells that hold any.
+ *
+ * positions   points in key order; equal keys keep the input order, so ids ascend within a cell
+ * cells       the non-empty ones: their x and the position of their first point
+ * rows        the non-empty ones: their number and their first cell
+ * Coordinates are stored one array per dimension, in input order of the dimensions and without loss: kernels
+ * stream them, and the definition of a distance can be evaluated from them exactly.
+ *
+ * Memory while building: 16 bytes a point for the sort (buffers are reused); afterwards dim * sizeof(type) + 4
+ * bytes a point, 8 a cell, 12 a row. Time: O(n) radix passes. May include grid, points, base. */
+#ifndef KITH_INDEX_INDEX_H
+#define KITH_INDEX_INDEX_H
+
+#include "index/grid.h"
+
+typedef struct kith_index {
+  const kith_grid *grid;
+  kith_dtype dtype;
+  uint32_t dim;
+  uint32_t n;      /* points indexed: the valid ones */
+  uint64_t stride; /* between the coordinate arrays, in values; beyond n they are readable */
+  void *coords;    /* dim arrays of `stride` values */
+  uint32_t *ids;   /* input row of each position */
+  uint32_t n_cells;
+  uint32_t *cell_x;     /* n_cells */
+  uint32_t *cell_start; /* n_cells + 1 */
+  uint32_t n_rows;
+  uint64_t *row_number; /* n_rows */
+  uint32_t *row_cell;   /* n_rows + 1: first cell of the row */
+} kith_index;
+
+/* Values readable beyond the last point of each coordinate array, and beyond ids. */
+enum { KITH_INDEX_SLACK = 64 };
+
+/* Builds the index over the valid rows of points, with coordinates of the given type: that of the points, or
+ * KITH_F64. */
+kith_status kith_index_build(kith_context *ctx, const kith_points *points, const kith_grid *grid,
+                             uint64_t invalid_rows, kith_dtype dtype, kith_index *index);
+
+void kith_index_destroy(kith_index *index);
+
+/* Bytes that building it may hold at once, at most (every point in a cell of its own). */
+uint64_t kith_index_bytes(const kith_points *points, kith_dtype dtype);
+
+/* The last cell that starts at or before position p, and the last row that starts at or before a cell. */
+uint32_t kith_index_cell_at(const kith_index *index, uint32_t position);
+uint32_t kith_index_row_at(const kith_index *index, uint32_t cell);
+
+#endif

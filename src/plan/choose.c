@@ -1,0 +1,217 @@
+/* Choosing the grid.
+ *
+ * Dimensions are ranked by variance: cutting the widest ones leaves the fewest candidates (REORDER in the
+ * literature). Then the number of dimensions k and the side of the cells are chosen together, by the cost per
+ * query that a small sample predicts: how many candidates would be tested and how many runs looked up.
+ *
+ *   finer cells  fewer candidates, since the stencil follows the ball more closely; more runs
+ *   more dims    fewer candidates; (2r + 1) times more runs each
+ *
+ * Along the rows the window is cut at the reach itself, whatever the cells, so their width there only has to
+ * be small beside the reach, or hold a few points. Cost: about a million comparisons, 1 ms. */
+#include "plan/plan.h"
+
+#include "plan/sample.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The sides tried, in units of the reach, and how far the stencil reaches from the middle of a cell. */
+static const double SIDES[] = {0.25, 1.0 / 3, 0.5, 1, 2, 4, 8, 16, 64};
+static const double HALF_WIDTHS[] = {4.5 / 4, 3.5 / 3, 2.5 / 2, 1.5, 3, 6, 12, 24, 96};
+enum { N_SIDES = sizeof SIDES / sizeof *SIDES };
+
+/* Costs in units of one vector instruction, about; measured on the CPU engine. Only ratios matter. */
+static const double COST_RUN = 60;   /* finding one run of a tile */
+static const double COST_ROW = 80;   /* finding one row of the stencil for a row of cells */
+static const double COST_TILE = 300; /* everything else about a tile */
+static const double VECTOR = 16;
+static const double TILE_QUERIES = 16;
+
+static const double POINTS_PER_CELL = 4;
+static const double MIN_X_SIDE = 1.0 / 8;
+static const double MAX_X_SIDE = 1024;
+
+static double stencil_half_width(double side) { return (ceil(1 / side) + 0.5) * side; }
+
+/* counts[k - 1][s]: sampled points that k dimensions of side SIDES[s] leave as candidates, per query. */
+typedef struct candidate_counts {
+  double counts[KITH_GRID_DIMS][N_SIDES];
+} candidate_counts;
+
+/* The first side whose stencil holds a difference of u reaches; N_SIDES if none does. */
+static uint32_t side_holding(double u) {
+  uint32_t s = 0;
+  while (s < N_SIDES && u > HALF_WIDTHS[s])
+    s++;
+  return s;
+}
+
+static void count_query(const kith_sample *sample, uint32_t q, double inverse_reach, candidate_counts *result) {
+  for (uint32_t p = 0; p < sample->n_points; p++) {
+    double x = fabs(kith_sample_query(sample, q, 0) - kith_sample_point(sample, p, 0)) * inverse_reach;
+    if (x > 1)
+      continue;
+    uint32_t side = 0;
+    result->counts[0][0]++;
+    for (uint32_t j = 1; j < sample->n_dims; j++) {
+      double u = fabs(kith_sample_query(sample, q, j) - kith_sample_point(sample, p, j)) * inverse_reach;
+      uint32_t holding = side_holding(u);
+      side = holding > side ? holding : side;
+      if (side == N_SIDES)
+        break;
+      result->counts[j][side]++;
+    }
+  }
+}
+
+/* Queries are added until enough points were met; what is still rare then is expensive for nobody. */
+static void count_candidates(const kith_sample *sample, double reach, double n_candidates,
+                             candidate_counts *result) {
+  enum { ENOUGH = 60000 };
+  memset(result, 0, sizeof *result);
+  uint32_t queries = 0;
+  while (queries < sample->n_queries && result->counts[0][0] < ENOUGH)
+    count_query(sample, queries++, 1 / reach, result);
+  double scale = queries && sample->n_points ? n_candidates / sample->n_points / queries : 0;
+  for (uint32_t s = 0; s < N_SIDES; s++)
+    result->counts[0][s] = result->counts[0][0];
+  for (uint32_t j = 1; j < sample->n_dims; j++)
+    for (uint32_t s = 1; s < N_SIDES; s++)
+      result->counts[j][s] += result->counts[j][s - 1];
+  for (uint32_t j = 0; j < sample->n_dims; j++)
+    for (uint32_t s = 0; s < N_SIDES; s++)
+      result->counts[j][s] = (result->counts[j][s] + 0.5) * scale;
+}
+
+typedef struct option {
+  uint32_t k;
+  double side;
+  double x_side;
+  double candidates; /* per query */
+  double cost;       /* per query */
+} option;
+
+/* Predicts the cost of k dimensions with cells of a side, of which `window` candidates lie in the stencil. */
+static option weigh(uint32_t k, double side, double window, uint32_t dim, double row_length) {
+  double runs = pow(2 * ceil(1 / side) + 1, k - 1);
+  double per_reach = window / runs / 2; /* points per reach along a row */
+  double x_side = fmin(fmax(POINTS_PER_CELL / per_reach, MIN_X_SIDE), MAX_X_SIDE);
+  double in_cell = per_reach * x_side;
+  double queries = fmin(fmax(in_cell, TILE_QUERIES), 4 * TILE_QUERIES);
+  double tile_length = fmax(x_side, queries / per_reach);
+  double candidates = window * (1 + tile_length / 2);
+  double per_row = fmax(per_reach * row_length, 1);
+  double cost = candidates / VECTOR * (2 * dim + 3) + candidates / VECTOR * 2 * (dim + 1) / queries +
+                runs * COST_RUN / queries + runs * COST_ROW / per_row + COST_TILE / queries;
+  return (option){.k = k, .side = side, .x_side = x_side, .candidates = candidates, .cost = cost};
+}
+
+static option best_option(const kith_question *question, const kith_sample *sample, double reach) {
+  candidate_counts counted;
+  count_candidates(sample, reach, (double)question->candidates->n, &counted);
+  uint32_t x = sample->dims[0];
+  double row_length = (question->max[x] - question->min[x]) / reach;
+  option best = {.cost = INFINITY};
+  for (uint32_t k = 1; k <= sample->n_dims; k++)
+    for (uint32_t s = 0; s < N_SIDES; s++) {
+      double side = SIDES[s];
+      if (question->index_dims && k != question->index_dims)
+        continue;
+      if (question->row_side > 0) {
+        if (s != side_holding(stencil_half_width(question->row_side) * (1 - 1e-9)) && s != N_SIDES - 1)
+          continue;
+        side = question->row_side;
+      }
+      if (pow(2 * ceil(1 / side) + 1, k - 1) > KITH_STENCIL_MAX)
+        continue;
+      option o = weigh(k, side, counted.counts[k - 1][s], question->candidates->dim, row_length);
+      if (o.cost < best.cost)
+        best = o;
+    }
+  return best;
+}
+
+/* Cuts off far outliers where they would make cells too many to number, or too wide. */
+static bool trim_box(const kith_question *question, kith_choice *choice, kith_sample *sample) {
+  kith_grid grid;
+  kith_grid_make(&grid, &choice->spec, question->predicate);
+  bool crowded = grid.k < choice->spec.k;
+  for (uint32_t j = 0; j < grid.k; j++) {
+    double asked = question->predicate->reach * (j == 0 ? choice->spec.x_side : choice->spec.row_side);
+    crowded |= grid.side[j] > 1.01 * asked && grid.cells[j] > 1;
+    crowded |= !isfinite(grid.side[j]);
+  }
+  bool trimmed = false;
+  double *low = choice->box;
+  double *high = choice->box + choice->spec.dim;
+  for (uint32_t j = 0; crowded && j < choice->spec.k; j++) {
+    uint32_t d = choice->spec.dims[j];
+    double inner[2];
+    kith_sample_quantiles(sample, j, inner);
+    if (high[d] - low[d] <= 16 * (inner[1] - inner[0]))
+      continue;
+    low[d] = inner[0];
+    high[d] = inner[1];
+    trimmed = true;
+  }
+  return trimmed;
+}
+
+static void explain(const kith_question *question, kith_choice *choice, const kith_sample *sample,
+                    bool trimmed) {
+  const kith_grid_spec *spec = &choice->spec;
+  uint32_t dim = question->candidates->dim;
+  int at =
+      snprintf(choice->why, sizeof choice->why,
+               "%u of %u dimensions are cut, those of largest variance: that costs least, at %.3g candidates a "
+               "query in the sample of %u points.\n",
+               spec->k, dim, choice->candidates, sample->n_points);
+  size_t used = at > 0 ? (size_t)at : 0;
+  if (spec->row_side < 1)
+    at = snprintf(choice->why + used, sizeof choice->why - used,
+                  "Cells of eps / %.3g: points are dense, so a stencil close to the ball saves tests.\n",
+                  1 / spec->row_side);
+  else if (spec->row_side > 1)
+    at = snprintf(
+        choice->why + used, sizeof choice->why - used,
+        "Cells of %.3g eps: points are sparse, so fewer look-ups save more than smaller cells would.\n",
+        spec->row_side);
+  else
+    at = snprintf(choice->why + used, sizeof choice->why - used,
+                  "Cells of eps: finer ones would cost more look-ups than they save tests.\n");
+  used += at > 0 ? (size_t)at : 0;
+  if (trimmed && used < sizeof choice->why)
+    snprintf(choice->why + used, sizeof choice->why - used,
+             "A few points lie far outside; they share the border cells.\n");
+}
+
+kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, kith_choice *choice) {
+  uint32_t dim = question->candidates->dim;
+  *choice = (kith_choice){.box = kith_alloc(&ctx->memory, 2 * (uint64_t)dim * sizeof(double))};
+  if (!choice->box)
+    return kith_fail_memory(ctx, 2 * (uint64_t)dim * sizeof(double), "planning");
+  memcpy(choice->box, question->min, dim * sizeof(double));
+  memcpy(choice->box + dim, question->max, dim * sizeof(double));
+  kith_sample sample;
+  kith_status status = kith_sample_take(ctx, question->queries, question->candidates, &sample);
+  if (status)
+    return status;
+  option best = best_option(question, &sample, question->predicate->reach);
+  if (!isfinite(best.cost)) /* eps is infinite, or there are no points: one cell will do */
+    best = (option){.k = 1, .side = 1, .x_side = 1, .candidates = (double)question->candidates->n};
+  choice->spec = (kith_grid_spec){.k = best.k,
+                                  .row_side = best.side,
+                                  .x_side = best.x_side,
+                                  .low = choice->box,
+                                  .high = choice->box + dim,
+                                  .min = question->min,
+                                  .max = question->max,
+                                  .dim = dim};
+  memcpy(choice->spec.dims, sample.dims, sizeof choice->spec.dims);
+  choice->candidates = best.candidates;
+  explain(question, choice, &sample, trim_box(question, choice, &sample));
+  kith_sample_destroy(&sample);
+  return KITH_OK;
+}

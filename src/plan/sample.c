@@ -1,0 +1,122 @@
+/* Sampling: see sample.h. One point is drawn from each of equal strata of the input, at a place given by a
+ * hash of the stratum's number. Rows with NaN or infinity are passed over. */
+#include "plan/sample.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POINTS = 8192, QUERIES = 64, VARIANCE_POINTS = 512 };
+
+static uint64_t hash(uint64_t x) {
+  x += UINT64_C(0x9E3779B97F4A7C15);
+  x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return x ^ (x >> 31);
+}
+
+/* The row drawn from stratum i of `strata`, for n >= strata. */
+static uint64_t draw(uint64_t i, uint64_t strata, uint64_t n) {
+  uint64_t begin = (uint64_t)((double)i / (double)strata * (double)n);
+  uint64_t end = (uint64_t)((double)(i + 1) / (double)strata * (double)n);
+  if (end > n)
+    end = n;
+  return end > begin + 1 ? begin + hash(i ^ (strata << 32)) % (end - begin) : begin;
+}
+
+static bool is_valid(const kith_points *points, uint64_t row) {
+  for (uint32_t c = 0; c < points->dim; c++)
+    if (!isfinite(kith_points_get(points, row, c)))
+      return false;
+  return true;
+}
+
+/* Variance of one column over a few rows, scaled so that it cannot overflow. */
+static double column_variance(const kith_points *points, uint32_t c) {
+  uint64_t strata = points->n < VARIANCE_POINTS ? points->n : VARIANCE_POINTS;
+  double mean = 0;
+  double sum2 = 0;
+  double count = 0;
+  for (uint64_t i = 0; i < strata; i++) {
+    double x = kith_points_get(points, draw(i, strata, points->n), c) * 0x1p-512;
+    if (!isfinite(x))
+      continue;
+    count++;
+    double delta = x - mean;
+    mean += delta / count;
+    sum2 += delta * 0x1p512 * (x - mean);
+  }
+  return count > 0 ? sum2 / count : 0;
+}
+
+/* Keeps the KITH_GRID_DIMS columns of largest variance, by insertion. */
+static void rank_dimensions(const kith_points *points, kith_sample *sample) {
+  double kept[KITH_GRID_DIMS + 1];
+  uint32_t dims[KITH_GRID_DIMS + 1];
+  uint32_t n = 0;
+  for (uint32_t c = 0; c < points->dim; c++) {
+    double variance = column_variance(points, c);
+    uint32_t at = n < KITH_GRID_DIMS ? n++ : KITH_GRID_DIMS;
+    for (; at > 0 && variance > kept[at - 1]; at--) {
+      kept[at] = kept[at - 1];
+      dims[at] = dims[at - 1];
+    }
+    kept[at] = variance;
+    dims[at] = c;
+  }
+  sample->n_dims = n;
+  memcpy(sample->dims, dims, n * sizeof *dims);
+}
+
+/* Draws up to `wanted` rows into out[n_dims][wanted], then closes ranks; returns how many were valid. */
+static uint32_t draw_rows(const kith_points *points, const kith_sample *sample, uint32_t wanted, double *out) {
+  uint64_t strata = points->n < wanted ? points->n : wanted;
+  uint32_t n = 0;
+  for (uint64_t i = 0; i < strata; i++) {
+    uint64_t row = draw(i, strata, points->n);
+    if (!is_valid(points, row))
+      continue;
+    for (uint32_t j = 0; j < sample->n_dims; j++)
+      out[(size_t)j * wanted + n] = kith_points_get(points, row, sample->dims[j]);
+    n++;
+  }
+  for (uint32_t j = 1; j < sample->n_dims && n < wanted; j++)
+    memmove(out + (size_t)j * n, out + (size_t)j * wanted, n * sizeof *out);
+  return n;
+}
+
+kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, const kith_points *points,
+                             kith_sample *sample) {
+  *sample = (kith_sample){0};
+  rank_dimensions(points, sample);
+  uint64_t bytes = (POINTS + QUERIES) * sizeof(double) * sample->n_dims;
+  sample->points = kith_alloc(&ctx->memory, bytes);
+  if (!sample->points)
+    return kith_fail_memory(ctx, bytes, "a sample of the points");
+  sample->queries = sample->points + (size_t)POINTS * sample->n_dims;
+  sample->n_points = draw_rows(points, sample, POINTS, sample->points);
+  sample->n_queries = draw_rows(queries, sample, QUERIES, sample->queries);
+  return KITH_OK;
+}
+
+void kith_sample_destroy(kith_sample *sample) {
+  kith_free(sample->points);
+  *sample = (kith_sample){0};
+}
+
+static int compare_doubles(const void *a, const void *b) {
+  double x = *(const double *)a;
+  double y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+void kith_sample_quantiles(kith_sample *sample, uint32_t j, double range[2]) {
+  double *values = sample->points + (size_t)j * sample->n_points;
+  uint32_t n = sample->n_points;
+  range[0] = range[1] = 0;
+  if (n == 0)
+    return;
+  qsort(values, n, sizeof *values, compare_doubles);
+  range[0] = values[n / 1000];
+  range[1] = values[n - 1 - n / 1000];
+}

@@ -1,0 +1,31 @@
+/* A sample of two sets of points: a few queries, some thousand candidates, in the dimensions of largest
+ * variance. The same for the same input. */
+#ifndef KITH_PLAN_SAMPLE_H
+#define KITH_PLAN_SAMPLE_H
+
+#include "index/grid.h"
+
+typedef struct kith_sample {
+  uint32_t n_dims;
+  uint32_t dims[KITH_GRID_DIMS]; /* by falling variance among the candidates */
+  uint32_t n_points, n_queries;
+  double *points;  /* [n_dims][n_points] */
+  double *queries; /* [n_dims][n_queries] */
+} kith_sample;
+
+static inline double kith_sample_point(const kith_sample *sample, uint32_t p, uint32_t j) {
+  return sample->points[(size_t)j * sample->n_points + p];
+}
+
+static inline double kith_sample_query(const kith_sample *sample, uint32_t q, uint32_t j) {
+  return sample->queries[(size_t)j * sample->n_queries + q];
+}
+
+kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, const kith_points *points,
+                             kith_sample *sample);
+void kith_sample_destroy(kith_sample *sample);
+
+/* The 0.1 % and 99.9 % quantiles of sampled dimension j. Reorders the sample. */
+void kith_sample_quantiles(kith_sample *sample, uint32_t j, double range[2]);
+
+#endif

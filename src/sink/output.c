@@ -1,0 +1,371 @@
+/* Output files: see output.h.
+ *
+ * Invariants: `temporary` is not empty exactly while a file of that name exists and is ours to remove. The
+ * folder is held open, so that a change of the working directory between open and commit does no harm.
+ * Cancellation is looked at before every system call that writes, but never spent here: that belongs to the
+ * thread that made the call. */
+#include "sink/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { MOST_LINKS = 40, NAME_ATTEMPTS = 100, POLL_MILLISECONDS = 50 };
+
+struct kith_output {
+  kith_context *ctx;
+  int fd;
+  int folder; /* of the target; -1 if written in place */
+  bool seekable;
+  bool may_block; /* a pipe, socket or terminal: its reader sets the pace */
+  bool is_stdout;
+  uint64_t expected, written;
+  char target[NAME_MAX + 1]; /* names within the folder */
+  char temporary[NAME_MAX + 1];
+  char path[]; /* as given */
+};
+
+typedef struct location {
+  char folder[PATH_MAX];
+  char name[NAME_MAX + 1];
+} location;
+
+static bool names_stdout(const char *path) {
+  return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
+}
+
+static const char *shown(const char *path) { return names_stdout(path) ? "standard output" : path; }
+
+bool kith_output_is_device(const char *path) {
+  struct stat info;
+  if (names_stdout(path))
+    return true;
+  return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+/* Replaces `path` by what the symbolic link `path` contains; false if the result is too long. */
+static bool apply_link(char path[PATH_MAX], const char *link) {
+  char *slash = strrchr(path, '/');
+  size_t keep = link[0] != '/' && slash ? (size_t)(slash - path) + 1 : 0;
+  size_t length = strlen(link);
+  if (keep + length >= PATH_MAX)
+    return false;
+  memcpy(path + keep, link, length + 1);
+  return true;
+}
+
+/* Follows links by hand, since realpath() fails on a link to a file that does not exist yet. */
+static int follow_links(const char *path, char resolved[PATH_MAX]) {
+  if (strlen(path) >= PATH_MAX)
+    return ENAMETOOLONG;
+  strcpy(resolved, path);
+  for (int hop = 0; hop < MOST_LINKS; hop++) {
+    char link[PATH_MAX];
+    ssize_t length = readlink(resolved, link, sizeof link - 1);
+    if (length < 0)
+      return 0;
+    link[length] = '\0';
+    if (!apply_link(resolved, link))
+      return ENAMETOOLONG;
+  }
+  return ELOOP;
+}
+
+/* Finds the folder and the name of the regular file that `path` stands for. */
+static kith_status locate(kith_context *ctx, const char *path, location *place) {
+  int error = follow_links(path, place->folder);
+  if (error)
+    return kith_fail(ctx, KITH_ERR_IO, "%s: %s", path, strerror(error));
+  char *slash = strrchr(place->folder, '/');
+  const char *name = slash ? slash + 1 : place->folder;
+  size_t length = strlen(name);
+  if (length == 0)
+    return kith_fail(ctx, KITH_ERR_IO, "%s: names a folder, not a file", path);
+  if (length > NAME_MAX)
+    return kith_fail(ctx, KITH_ERR_IO, "%s: %s", path, strerror(ENAMETOOLONG));
+  memcpy(place->name, name, length + 1);
+  if (!slash)
+    strcpy(place->folder, ".");
+  else
+    slash[slash == place->folder] = '\0';
+  return KITH_OK;
+}
+
+static kith_status check_folder(kith_context *ctx, const char *path, const char *folder) {
+  struct stat info;
+  if (stat(folder, &info) != 0 && errno == ENOENT)
+    return kith_fail(ctx, KITH_ERR_IO, "%s: the folder %s does not exist", path, folder);
+  if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0)
+    return kith_fail(ctx, KITH_ERR_IO, "%s: the folder %s is not writable: %s", path, folder, strerror(errno));
+  if (!S_ISDIR(info.st_mode))
+    return kith_fail(ctx, KITH_ERR_IO, "%s: %s is not a folder", path, folder);
+  return KITH_OK;
+}
+
+static kith_status refuse_pipe(kith_context *ctx, const char *path) {
+  return kith_fail(
+      ctx, KITH_ERR_IO,
+      "%s: a pipe or terminal cannot take this format, which is written at several places at once; "
+      "give the name of a file",
+      shown(path));
+}
+
+kith_status kith_output_check(kith_context *ctx, const char *path, kith_access access) {
+  if (names_stdout(path))
+    return access == KITH_ANYWHERE ? refuse_pipe(ctx, path) : KITH_OK;
+  struct stat info;
+  bool exists = stat(path, &info) == 0;
+  if (exists && access == KITH_ANYWHERE && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode)))
+    return refuse_pipe(ctx, path);
+  if (exists && S_ISDIR(info.st_mode))
+    return kith_fail(ctx, KITH_ERR_IO, "%s: is a folder, not a file", path);
+  /* Renaming could replace a write-protected file, but whoever protected it did not mean that. */
+  if (exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+    return kith_fail(ctx, KITH_ERR_IO, "%s: exists and is not writable: %s", path, strerror(errno));
+  if (exists && !S_ISREG(info.st_mode))
+    return KITH_OK;
+  location place;
+  kith_status status = locate(ctx, path, &place);
+  return status ? status : check_folder(ctx, path, place.folder);
+}
+
+kith_status kith_output_create(kith_context *ctx, const char *path, kith_output **out) {
+  size_t length = strlen(path) + 1;
+  kith_output *output = *out = kith_alloc(&ctx->memory, sizeof *output + length);
+  if (!output)
+    return kith_fail_memory(ctx, sizeof *output + length, "the output file");
+  *output = (kith_output){.ctx = ctx, .fd = -1, .folder = -1};
+  memcpy(output->path, path, length);
+  return KITH_OK;
+}
+
+static kith_status fail_cancelled(kith_output *output) {
+  return kith_fail(output->ctx, KITH_ERR_CANCELLED, "cancelled while writing %s", shown(output->path));
+}
+
+static void note_kind(kith_output *output) {
+  struct stat info;
+  bool regular = fstat(output->fd, &info) == 0 && S_ISREG(info.st_mode);
+  output->may_block = !regular;
+  output->seekable = !output->is_stdout && lseek(output->fd, 0, SEEK_CUR) >= 0;
+}
+
+static void open_standard(kith_output *output) {
+  output->is_stdout = true;
+  output->fd = STDOUT_FILENO;
+  note_kind(output);
+}
+
+/* A named pipe may have no reader yet: open it without blocking, again and again, so that the wait can be
+ * cancelled. */
+static kith_status open_in_place(kith_output *output) {
+  for (;;) {
+    if (kith_cancelled(output->ctx))
+      return fail_cancelled(output);
+    output->fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat info;
+    bool no_reader =
+        output->fd < 0 && errno == ENXIO && stat(output->path, &info) == 0 && S_ISFIFO(info.st_mode);
+    if (no_reader)
+      nanosleep(&(struct timespec){.tv_nsec = POLL_MILLISECONDS * 1000000L}, NULL);
+    else if (output->fd >= 0 || errno != EINTR)
+      break;
+  }
+  if (output->fd < 0)
+    return kith_fail(output->ctx, KITH_ERR_IO, "%s: cannot be opened for writing: %s", output->path,
+                     strerror(errno));
+  note_kind(output);
+  return KITH_OK;
+}
+
+/* ".name.XXXXXX.part", the name shortened where it would grow too long. */
+static bool name_temporary(kith_output *output) {
+  static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyz234567";
+  unsigned char random[6];
+  if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+    return false;
+  char letters[sizeof random + 1] = {0};
+  for (size_t i = 0; i < sizeof random; i++)
+    letters[i] = LETTERS[random[i] % 32];
+  snprintf(output->temporary, sizeof output->temporary, ".%.200s.%s.part", output->target, letters);
+  return true;
+}
+
+/* Not mkstemp(): its files are private, and this one is to have the permissions of any new file. */
+static int create_temporary(kith_output *output) {
+  int error = EEXIST;
+  for (int attempt = 0; attempt < NAME_ATTEMPTS && (error == EEXIST || error == EINTR); attempt++) {
+    if (!name_temporary(output))
+      error = errno;
+    else if ((output->fd = openat(output->folder, output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                                  0666)) >= 0)
+      return 0;
+    else
+      error = errno;
+  }
+  output->temporary[0] = '\0';
+  return error;
+}
+
+static kith_status open_temporary(kith_output *output) {
+  location place;
+  kith_status status = locate(output->ctx, output->path, &place);
+  if (status)
+    return status;
+  strcpy(output->target, place.name);
+  output->folder = open(place.folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int error = output->folder < 0 ? errno : create_temporary(output);
+  if (error)
+    return kith_fail(output->ctx, KITH_ERR_IO, "%s: cannot create a file in the folder %s: %s", output->path,
+                     place.folder, strerror(error));
+  output->seekable = true;
+  return KITH_OK;
+}
+
+kith_status kith_output_open(kith_output *output, kith_access access, uint64_t expected_bytes) {
+  output->expected = expected_bytes;
+  kith_status status = kith_output_check(output->ctx, output->path, access);
+  if (status)
+    return status;
+  if (!kith_output_is_device(output->path))
+    return open_temporary(output);
+  if (!names_stdout(output->path))
+    status = open_in_place(output);
+  else
+    open_standard(output);
+  if (!status && access == KITH_ANYWHERE && !output->seekable)
+    return refuse_pipe(output->ctx, output->path);
+  return status;
+}
+
+static const char *show_bytes(uint64_t bytes, char text[32]) {
+  if (bytes < 1 << 20)
+    snprintf(text, 32, "%u bytes", (unsigned)bytes);
+  else
+    snprintf(text, 32, "%.1f MiB", (double)bytes / (1 << 20));
+  return text;
+}
+
+static kith_status fail_write(kith_output *output, int error) {
+  char written[32], expected[32];
+  show_bytes(output->written, written);
+  if (error == EPIPE)
+    return kith_fail(output->ctx, KITH_ERR_IO, "%s: the reader closed the pipe (after %s)", shown(output->path),
+                     written);
+  if (output->expected == 0)
+    return kith_fail(output->ctx, KITH_ERR_IO, "%s: %s (wrote %s)", shown(output->path), strerror(error),
+                     written);
+  return kith_fail(output->ctx, KITH_ERR_IO, "%s: %s (wrote %s of %s)", shown(output->path), strerror(error),
+                   written, show_bytes(output->expected, expected));
+}
+
+/* One system call's worth. A pipe that polls writable takes PIPE_BUF bytes without blocking; larger writes
+ * might block where neither cancellation nor a signal to another thread would reach them. */
+static ssize_t write_some(kith_output *output, uint64_t at, const void *data, uint64_t bytes) {
+  if (output->may_block) {
+    struct pollfd wait = {.fd = output->fd, .events = POLLOUT};
+    int ready = poll(&wait, 1, POLL_MILLISECONDS);
+    if (ready <= 0) {
+      errno = ready == 0 ? EAGAIN : errno;
+      return -1;
+    }
+    bytes = bytes < PIPE_BUF ? bytes : PIPE_BUF;
+  }
+  return output->seekable ? pwrite(output->fd, data, bytes, (off_t)at) : write(output->fd, data, bytes);
+}
+
+kith_status kith_output_write_at(kith_output *output, uint64_t at, const void *data, uint64_t bytes) {
+  const char *from = data;
+  while (bytes > 0) {
+    if (kith_cancelled(output->ctx))
+      return fail_cancelled(output);
+    ssize_t done = write_some(output, at, from, bytes);
+    if (done < 0 && errno != EINTR && errno != EAGAIN)
+      return fail_write(output, errno);
+    if (done == 0) /* never by POSIX; must not become an endless loop */
+      return fail_write(output, EIO);
+    if (done < 0)
+      continue;
+    from += done;
+    at += (uint64_t)done;
+    bytes -= (uint64_t)done;
+    output->written += (uint64_t)done;
+  }
+  return KITH_OK;
+}
+
+kith_status kith_output_commit(kith_output *output) {
+  int fd = output->fd;
+  output->fd = -1;
+  /* Some file systems report a failed write only here. EINTR still closes on Linux. */
+  if (!output->is_stdout && close(fd) != 0 && errno != EINTR)
+    return fail_write(output, errno);
+  if (output->temporary[0] == '\0')
+    return KITH_OK;
+  if (renameat(output->folder, output->temporary, output->folder, output->target) != 0)
+    return kith_fail(output->ctx, KITH_ERR_IO, "%s: the finished file cannot take its name: %s", output->path,
+                     strerror(errno));
+  output->temporary[0] = '\0';
+  return KITH_OK;
+}
+
+void kith_output_destroy(kith_output *output) {
+  if (!output)
+    return;
+  if (output->fd >= 0 && !output->is_stdout)
+    close(output->fd);
+  if (output->temporary[0] != '\0')
+    unlinkat(output->folder, output->temporary, 0);
+  if (output->folder >= 0)
+    close(output->folder);
+  kith_free(output);
+}
+
+kith_status kith_stream_open(kith_stream *stream, kith_output *output, uint64_t at, bool with_crc) {
+  *stream = (kith_stream){.output = output, .at = at, .with_crc = with_crc};
+  stream->buffer = kith_alloc(&output->ctx->memory, KITH_STREAM_BYTES);
+  return stream->buffer ? KITH_OK : kith_fail_memory(output->ctx, KITH_STREAM_BYTES, "an output buffer");
+}
+
+void kith_stream_close(kith_stream *stream) {
+  kith_free(stream->buffer);
+  stream->buffer = NULL;
+}
+
+/* At most a buffer at a time, so that the checksum and the write find the bytes in the cache. */
+static kith_status write_chunk(kith_stream *stream, const void *data, size_t bytes) {
+  if (stream->with_crc)
+    stream->crc = (uint32_t)crc32_z(stream->crc, data, bytes);
+  kith_status status = kith_output_write_at(stream->output, stream->at, data, bytes);
+  stream->at += bytes;
+  return status;
+}
+
+kith_status kith_stream_flush(kith_stream *stream) {
+  size_t bytes = stream->filled;
+  stream->filled = 0;
+  return bytes ? write_chunk(stream, stream->buffer, bytes) : KITH_OK;
+}
+
+kith_status kith_stream_append(kith_stream *stream, const void *data, uint64_t bytes) {
+  const char *from = data;
+  if (bytes > KITH_STREAM_BYTES - stream->filled) {
+    kith_status status = kith_stream_flush(stream);
+    for (; !status && bytes >= KITH_STREAM_BYTES; from += KITH_STREAM_BYTES, bytes -= KITH_STREAM_BYTES)
+      status = write_chunk(stream, from, KITH_STREAM_BYTES);
+    if (status)
+      return status;
+  }
+  if (bytes > 0)
+    memcpy(kith_stream_end(stream), from, bytes);
+  stream->filled += bytes;
+  return KITH_OK;
+}

@@ -1,0 +1,46 @@
+/* The predicate: when a pair belongs to the result. One definition for every engine.
+ *
+ * Definition: D2 = sum over the dimensions, in input order, of t * t with t = (double)a - (double)b, every
+ * operation rounded to double, none fused; the pair belongs iff D2 <= eps2 with eps2 = eps * eps rounded.
+ *
+ * Filter: for float32 input a kernel may compute s ~ D2 - eps2 in float32, starting the sum at -eps2:
+ *     s = -eps2;  for each dimension: t = a - b;  s = fma(t, t, s)   (or s + t * t)
+ * With u = 2^-24: each t carries a relative error u, so the squares 2u * D2 together; rounding eps2 to float32
+ * costs u * eps2, each accumulation (and, unfused, each product) u times a partial sum that lies in
+ * [-eps2, D2]. For a pair with D2 <= eps2 that adds up to at most (dim + 4) u eps2, and for one with D2 > eps2
+ * to (dim + 4) u D2, whence s >= -(dim + 4) u eps2. So with band = (dim + 6) u eps2, s < -band proves that the
+ * pair belongs and s > band that it does not; inside the band the definition decides. The filter is used
+ * only while eps2 is so far from the ends of float32's range that underflow costs less than the 2u to spare;
+ * overflow gives s = +inf, which rightly rejects.
+ *
+ * Includes nothing but kith.h; everything to its right on the data path may include it. */
+#ifndef KITH_SPACE_PREDICATE_H
+#define KITH_SPACE_PREDICATE_H
+
+#include "kith.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+typedef struct kith_predicate {
+  double eps2;     /* of the definition; may be infinite: then every pair belongs */
+  double reach;    /* no pair belongs whose coordinates differ by more in any dimension */
+  bool everything; /* every pair belongs */
+  float minus_eps2;
+  float band; /* of the filter */
+  bool filter;
+} kith_predicate;
+
+static inline kith_predicate kith_predicate_make(double eps, uint32_t dim) {
+  double eps2 = eps * eps;
+  kith_predicate predicate = {.eps2 = eps2, .everything = isinf(eps2)};
+  /* t * t may round or underflow to at most eps2 for t slightly above eps: 2^-536 is a safe bound for the
+   * underflow, 2^-40 more than covers the rounding. */
+  predicate.reach = (eps + 0x1p-536) * (1 + 0x1p-40);
+  predicate.filter = eps2 >= 1e-30 && eps2 <= 1e30;
+  predicate.minus_eps2 = predicate.filter ? (float)-eps2 : 0.0F;
+  predicate.band = predicate.filter ? (float)((dim + 6) * 0x1p-24 * eps2) : 0.0F;
+  return predicate;
+}
+
+#endif

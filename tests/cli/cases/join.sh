@@ -1,0 +1,190 @@
+# kith join and kith plan on points whose pairs are known by hand (see inputs.sh).
+
+# Counts; eps is inclusive, and 0 finds duplicates.
+check 0 2 '' kith join tiny.csv --eps 0 --quiet
+check 0 2 '' kith join tiny.csv --eps 0.999 --quiet
+check 0 4 '' kith join tiny.csv --eps 1 --quiet
+check 0 6 '' kith join tiny.csv --eps 2 --quiet
+check 0 8 '' kith join tiny.csv --eps 2.24 --quiet
+check 0 20 '' kith join tiny.csv --eps 1e300 --quiet
+check 0 9 '' kith join tiny.csv --eps 1 --self --quiet
+check 0 2 '' kith join tiny.csv --eps 1 --half --quiet
+check 0 9 '' kith join tiny.csv tiny.csv --eps 1 --quiet
+check 0 3 '' kith join pair.txt tiny.csv --eps 1 --quiet
+check 0 8 '' kith join tiny.csv --columns x --eps 1 --quiet
+check 0 2 '' kith join tiny.csv pair.txt --columns y --columns-b 1 --eps 0.4 --quiet
+
+# Every instruction set that the machine has, more threads than points, small batches: the same.
+for isa in scalar avx2 avx512; do
+  env KITH_ISA=$isa "$KITH" join tiny.csv --eps 1 --quiet >/dev/null 2>&1
+  [ $? = 6 ] || check 0 4 '' env KITH_ISA=$isa "$KITH" join tiny.csv --eps 1 --quiet
+done
+check 0 4 '' kith join tiny.csv --eps 1 --quiet --threads 7 --engine cpu
+check 0 4 '' kith join tiny.csv --eps 1 --quiet --cell-side 0.5 --index-dims 1 --memory 100M
+
+# Pairs as text: to standard output, the summary on standard error.
+check 0 '0,1
+1,0
+1,2
+2,1
+3,4
+4,3' '' kith join tiny.csv --eps 2 --what pairs --sorted --quiet
+check 0 '0,1
+1,0
+1,2
+2,1
+3,4
+4,3' 'pairs       6
+neighbours  1.2 per point on average
+<*>' kith join tiny.csv --eps 2 --what pairs --sorted -o -
+check 0 '0,1,1
+0,2,2.23606797749979
+1,2,2
+3,4,0' '' kith join tiny.csv --eps 3 --what pairs --sorted --half --distances --quiet
+check 0 '0,1
+1,0
+1,2
+2,1
+3,4
+4,3' '{
+  "n": 5,<*>"pairs": 6,<*>
+}' kith join tiny.csv --eps 2 --what pairs --sorted --json
+check 0 '0,1
+1,0
+1,2
+2,1
+3,4
+4,3' '' kith join tiny.csv --eps 2 --what pairs --sorted --quiet --batch-rows 2
+
+# Standard input, headers and columns.
+check 0 '0,1
+1,0' '' bash -c 'printf "a b c\n0 9 0\n0 1 1\n" | "$0" join - --columns a,c --eps 1 --what pairs --quiet' "$KITH"
+check 0 2 '' bash -c 'printf "0 0\n" | "$0" join - tiny.csv --eps 1 --quiet' "$KITH"
+
+# The summary, and the histogram of neighbour counts.
+check 0 'pairs       4
+neighbours  0.8 per point on average
+time        <#> s: load <#>, plan <#>, index <#>, join <#>, write <#>
+rate        <*> pairs/s, <*> candidates/s in the join
+engine      cpu, <*>, threads: 1
+memory      <*> at most' '' kith join tiny.csv --eps 1 --threads 1
+check 0 'pairs       8
+neighbours  1.6 per point on average, from 1 to 2
+<*>
+       neighbours         points
+                1              2  #################################
+              2-3              3  ##################################################' '' \
+  kith join tiny.csv --eps 2.24 --what degrees
+check 0 'pairs       4
+<*>' '' kith join tiny.csv --eps 1 --what neighbors
+
+# JSON: the fixed keys, whole numbers whole.
+check 0 '{
+  "n": 5,
+  "dim": 2,
+  "eps": 0.1,
+  "metric": "euclidean",
+  "engine": "cpu",
+  "isa": "<*>",
+  "threads": 1,
+  "what": "count",
+  "pairs": 2,
+  "selectivity": 0.4,
+  "candidates": <#>,
+  "tested": <#>,
+  "inside": <#>,
+  "cells": <#>,
+  "index_dims": <#>,
+  "cell_side": <#>,
+  "invalid_rows": 0,
+  "batches": 1,
+  "output": null,
+  "seconds": {
+    "load": <#>,
+    "index": <#>,
+    "plan": <#>,
+    "join": <#>,
+    "write": <#>,
+    "total": <#>
+  },
+  "peak_bytes": <#>
+}' '' kith join tiny.csv --eps 0.1 --threads 1 --json
+check 0 '<*>"pairs": 7,
+  "selectivity": 0.4,<*>' '' kith join tiny.csv --eps 0.1 --self --json
+check 0 '{
+  "n": 2,
+  "n_b": 5,<*>"pairs": 3,
+  "selectivity": 1.5,<*>' '' kith join pair.txt tiny.csv --eps 1 --json
+check 0 '<*>"what": "degrees",<*>"degrees": {
+    "min": 0,
+    "mean": 0.8,
+    "max": 1,
+    "histogram": [
+      {
+        "from": 0,
+        "to": 0,
+        "points": 1
+      },
+      {
+        "from": 1,
+        "to": 1,
+        "points": 4
+      }
+    ]
+  }
+}' '' kith join tiny.csv --eps 1 --what degrees --json
+
+# Rows with NaN or infinity: refused by name, or left out and counted; ids stay those of the file.
+check 3 '' 'kith: invalid.csv: row 1, column 1 is nan (the first of 2 such rows, counted from 0); remove them, or skip invalid rows (--skip-invalid)' \
+  kith join invalid.csv --eps 1
+check 3 '' 'kith: invalid.csv: row 1, column 1 is nan (the first of 2 such rows, counted from 0); remove them, or skip invalid rows (--skip-invalid)' \
+  kith join tiny.csv invalid.csv --eps 1
+check 3 '' 'kith: invalid.csv: row 4, column 0 is inf (the first of 1 such rows, counted from 0); remove them, or skip invalid rows (--skip-invalid)' \
+  kith join invalid.csv --columns 0 --eps 1
+check 0 '2,3
+3,2' '' kith join invalid.csv --eps 1 --skip-invalid --what pairs --quiet
+check 0 '<*>"pairs": 2,
+<*>"invalid_rows": 2,<*>' 'kith: left out 2 rows with NaN or infinity (--skip-invalid)' \
+  kith join invalid.csv --eps 1 --skip-invalid --json
+
+# The plan.
+check 0 'task        count the pairs within 1 in 2 dimensions: 5 points with themselves
+index       <*>
+work        <*> pairs to test, <*> accepted untested
+engine      cpu, <*>, threads: 1; kernel: <*>
+pairs       4<*>
+result      <*>
+memory      index <*>, work <*>, budget <*>: fits
+time        about <#> s
+why
+            <*>' '' kith plan join tiny.csv --eps 1 --threads 1
+check 0 'task        neighbour table within 1 in 2 dimensions: 2 points of A, 5 of B<*>' '' \
+  kith plan join pair.txt tiny.csv --eps 1 --what neighbors
+check 0 '{
+  "n_queries": 5,
+  "n_candidates": 5,
+  "dim": 2,
+  "index_dims": <#>,
+  "dims": [<*>],
+  "cell_side": <#>,
+  "cell_width": <#>,
+  "cells": <#>,
+  "rows": <#>,
+  "runs": <#>,
+  "kernel": "<*>",
+  "engine": "cpu",
+  "isa": "<*>",
+  "threads": <#>,
+  "pairs": <#>,
+  "pairs_error": <#>,
+  "candidates": <#>,
+  "inside": <#>,
+  "seconds": <#>,
+  "index_bytes": <#>,
+  "work_bytes": <#>,
+  "result_bytes": <#>,
+  "budget_bytes": <#>,
+  "batches": <#>,
+  "fits": true,
+  "why": [<*>]
+}' '' kith plan join tiny.csv --eps 1 --json

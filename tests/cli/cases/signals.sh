@@ -1,0 +1,45 @@
+# Ctrl-C and SIGTERM: the join stops within a second, says so, and leaves nothing behind.
+
+# stopped SIGNAL AFTER COMMAND...: sends the signal after so many seconds; fails if it takes more than one.
+stopped() {
+  local signal=$1 after=$2 pid began code ended
+  shift 2
+  "$@" &
+  pid=$!
+  sleep "$after"
+  began=$(date +%s%N)
+  kill -s "$signal" "$pid"
+  wait "$pid"
+  code=$?
+  ended=$(date +%s%N)
+  [ $(((ended - began) / 1000000)) -lt 1000 ] || echo "took $(((ended - began) / 1000000)) ms"
+  return $code
+}
+
+# A million points in 8 dimensions, most pairs to be tested: minutes of work.
+kith gen unif --n 1M --dim 8 --dtype f4 -o long.npy
+for after in 0.05 0.5 1.5; do
+  check 130 '' 'kith: interrupted' stopped INT $after "$KITH" join long.npy --eps 0.8
+  check 130 '' 'kith: interrupted' stopped INT $after "$KITH" join long.npy --eps 0.8 --what neighbors -o out.npz
+done
+check 130 '' 'kith: interrupted' stopped INT 0.5 "$KITH" join long.npy --eps 0.8 --what pairs -o out.csv
+check 130 '' 'kith: interrupted' stopped INT 0.5 "$KITH" join long.npy --eps 0.8 --what degrees -o out.npy
+check 143 '' 'kith: terminated' stopped TERM 0.5 "$KITH" join long.npy --eps 0.8 --what neighbors -o out.npz
+rm long.npy
+
+# Output that is being streamed: every point is a neighbour of every other, ten thousand million pairs.
+kith gen unif --n 100k --dim 2 -o dense.npy
+check 130 '' 'kith: interrupted' stopped INT 1.5 "$KITH" join dense.npy --eps 2 --what neighbors -o out.npz --memory 200M
+check 130 '<*>' 'kith: interrupted' stopped INT 0.5 bash -c 'exec "$0" join dense.npy --eps 2 --what pairs >/dev/null' "$KITH"
+rm dense.npy
+
+# Waiting for standard input.
+mkfifo never
+exec 7<>never
+waiting() { exec "$KITH" join - --eps 1 <never; }
+check 130 '' 'kith: interrupted' stopped INT 0.3 waiting
+exec 7>&-
+rm never
+
+# gen, in the middle of a large file.
+check 130 '' 'kith: interrupted' stopped INT 0.3 "$KITH" gen gauss --n 1G --dim 8 -o g.npy

@@ -1,0 +1,52 @@
+# Options and arguments that are refused: exit code 2, one sentence.
+
+for eps in -1 nan NaN -inf inf 1e999; do
+  usage ' join' "--eps is '$eps', but must be a finite number of at least 0" join tiny.csv --eps "$eps"
+done
+for eps in abc '' 1e 1,5 ' 1' 0x; do
+  usage ' join' "--eps is '$eps', which is not a number" join tiny.csv --eps "$eps"
+  usage ' join' "--eps is '$eps', which is not a number" join tiny.csv "--eps=$eps"
+done
+usage ' join' "--eps is missing: give the distance, such as --eps 0.01" join tiny.csv
+usage ' join' "option --eps needs a value" join tiny.csv --eps
+usage ' plan' "--eps is missing: give the distance, such as --eps 0.01" plan join tiny.csv
+
+usage ' join' "unknown option '--epss' (did you mean '--eps'?)" join tiny.csv --epss 1
+usage ' join' "unknown option '--skip' (did you mean '--skip-invalid'?)" join tiny.csv --eps 1 --skip
+usage ' join' "unknown option '--frobnicate'" join tiny.csv --eps 1 --frobnicate
+usage ' join' "unknown option '-z'" join tiny.csv --eps 1 -z
+usage ' info' "unknown option '--eps'" info tiny.csv --eps 1
+usage ' join' "option --self=1: option does not take an argument" join tiny.csv --eps 1 --self=1
+
+usage ' join' "no file of points given" join --eps 1
+usage ' join' "'c' is one file too many: a join takes one set or two" join a b c --eps 1
+usage ' join' "too many arguments: 'd' is one more than is understood" join a b c d --eps 1
+usage ' join' "standard input can be read only once, but '-' is given twice" join - - --eps 1
+usage ' join' "--self is for one set only, but two are given" join tiny.csv tiny.csv --eps 1 --self
+usage ' join' "--half is for one set only, but two are given" join tiny.csv tiny.csv --eps 1 --half
+usage ' join' "--self and --half exclude each other" join tiny.csv --eps 1 --self --half
+usage ' join' "--columns-b is given, but there is no second file" join tiny.csv --eps 1 --columns-b 0
+usage ' join' "-o needs a result to write: add --what degrees, neighbors or pairs" join tiny.csv --eps 1 -o out.npz
+usage ' join' "--distances needs --what neighbors or pairs" join tiny.csv --eps 1 --distances
+usage ' join' "--what is 'paris', but must be count, degrees, neighbors or pairs" join tiny.csv --eps 1 --what paris
+usage ' join' "--engine is 'gpu', but must be auto or cpu" join tiny.csv --eps 1 --engine gpu
+usage ' join' "--output is empty" join tiny.csv --eps 1 --what pairs -o ''
+
+usage ' join' "--threads is '0', but must be from 1 to 4096" join tiny.csv --eps 1 --threads 0
+usage ' join' "--threads is 'two', which is not a whole number such as 1000, 1e6 or 2M" join tiny.csv --eps 1 --threads two
+usage ' join' "--threads is '-1', which is not a whole number such as 1000, 1e6 or 2M" join tiny.csv --eps 1 --threads -1
+for size in 2Q G 1e 2GiBB -5; do
+  usage ' join' "--memory is '$size', which is not a size such as 2G, 512MiB or a number of bytes" \
+    join tiny.csv --eps 1 --memory "$size"
+done
+usage ' join' "--cell-side is '100', but must be from 0.25 to 64" join tiny.csv --eps 1 --cell-side 100
+usage ' join' "--index-dims is '17', but must be from 1 to 16" join tiny.csv --eps 1 --index-dims 17
+
+usage ' plan' "plan what? Write 'kith plan join A --eps E'" plan
+usage ' plan' "cannot plan 'gen', only a join: write 'kith plan join A --eps E'" plan gen unif
+usage ' plan' "no file of points given" plan join --eps 1
+usage ' info' "no file of points given" info
+usage ' info' "'b' is one file too many: info describes one" info a b
+usage ' devices' "'cpu' is not understood: devices takes no arguments" devices cpu
+
+check 2 '' "kith: unknown instruction set 'mmx': scalar, avx2 or avx512" env KITH_ISA=mmx "$KITH" join tiny.csv --eps 1

@@ -1,0 +1,192 @@
+/* Conformance: every case x engine x instruction set x thread count x batch size x sink, compared for equality
+ * with the reference. An instruction set that the machine lacks is skipped and counted as skipped. */
+#include "cases.h"
+#include "kith.h"
+#include "reference.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned passed, failed, skipped;
+
+static void check(bool ok, const test_case *c, const char *isa, const char *what) {
+  if (ok) {
+    passed++;
+    return;
+  }
+  failed++;
+  if (failed <= 20)
+    fprintf(stderr, "FAILED %s: %s on %s\n", c->name, what, isa);
+}
+
+static const kith_points *second(const test_case *c) { return c->b.data ? &c->b : NULL; }
+
+static int compare_ids(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a;
+  uint32_t y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Whether rows hold the same ids, in the same order if `ordered`. Sorts the rows of `got` otherwise. */
+static bool same_rows(const reference *want, const uint64_t *offsets, uint32_t *got, bool ordered) {
+  if (memcmp(want->offsets, offsets, (want->n_rows + 1) * sizeof *offsets) != 0)
+    return false;
+  for (uint64_t i = 0; !ordered && i < want->n_rows; i++)
+    qsort(got + offsets[i], offsets[i + 1] - offsets[i], sizeof *got, compare_ids);
+  return want->n_pairs == 0 || memcmp(want->neighbors, got, want->n_pairs * sizeof *got) == 0;
+}
+
+/* Collects a stream into one table. */
+typedef struct collected {
+  uint64_t rows, pairs, room_rows, room_pairs, batches;
+  uint64_t *offsets;
+  uint32_t *neighbors;
+  double *distances;
+  bool in_order;
+} collected;
+
+static int collect(void *user, const kith_batch *batch) {
+  collected *all = user;
+  uint64_t pairs = batch->offsets[batch->n_rows];
+  if (batch->first_row != all->rows || batch->offsets[0] != 0 || all->rows + batch->n_rows > all->room_rows ||
+      all->pairs + pairs > all->room_pairs) {
+    all->in_order = false;
+    return 1;
+  }
+  for (uint64_t r = 0; r <= batch->n_rows; r++)
+    all->offsets[all->rows + r] = all->pairs + batch->offsets[r];
+  if (pairs)
+    memcpy(all->neighbors + all->pairs, batch->neighbors, pairs * sizeof(uint32_t));
+  if (pairs && batch->distances)
+    memcpy(all->distances + all->pairs, batch->distances, pairs * sizeof(double));
+  all->rows += batch->n_rows;
+  all->pairs += pairs;
+  all->batches++;
+  return 0;
+}
+
+static bool stream_matches(kith_context *ctx, const test_case *c, const kith_join_options *opt,
+                           const reference *want) {
+  collected all = {.room_rows = want->n_rows,
+                   .room_pairs = want->n_pairs,
+                   .offsets = calloc(want->n_rows + 1, sizeof(uint64_t)),
+                   .neighbors = malloc((want->n_pairs + 1) * sizeof(uint32_t)),
+                   .distances = malloc((want->n_pairs + 1) * sizeof(double)),
+                   .in_order = true};
+  bool ok = kith_join_stream(ctx, &c->a, second(c), opt, collect, &all, NULL) == KITH_OK && all.in_order &&
+            all.rows == want->n_rows && same_rows(want, all.offsets, all.neighbors, opt->sorted);
+  if (opt->distances && opt->sorted)
+    ok = ok && memcmp(all.distances, want->distances, want->n_pairs * sizeof(double)) == 0;
+  if (opt->batch_rows && want->n_rows > opt->batch_rows)
+    ok = ok && all.batches >= want->n_rows / opt->batch_rows;
+  free(all.offsets);
+  free(all.neighbors);
+  free(all.distances);
+  return ok;
+}
+
+static bool table_matches(kith_context *ctx, const test_case *c, const kith_join_options *opt,
+                          const reference *want) {
+  kith_table *table = NULL;
+  bool ok = kith_join_table(ctx, &c->a, second(c), opt, &table, NULL) == KITH_OK &&
+            table->n_pairs == want->n_pairs &&
+            same_rows(want, table->offsets, (uint32_t *)table->neighbors, opt->sorted);
+  if (ok && opt->distances && opt->sorted && want->n_pairs)
+    ok = memcmp(table->distances, want->distances, want->n_pairs * sizeof(double)) == 0;
+  kith_table_destroy(table);
+  return ok;
+}
+
+static bool degrees_match(kith_context *ctx, const test_case *c, const kith_join_options *opt,
+                          const reference *want) {
+  uint64_t *degrees = malloc((want->n_rows + 1) * sizeof *degrees);
+  bool ok = degrees && kith_join_degrees(ctx, &c->a, second(c), opt, degrees, NULL) == KITH_OK;
+  for (uint64_t i = 0; ok && i < want->n_rows; i++)
+    ok = degrees[i] == want->offsets[i + 1] - want->offsets[i];
+  free(degrees);
+  return ok;
+}
+
+static bool count_matches(kith_context *ctx, const test_case *c, const kith_join_options *opt,
+                          const reference *want) {
+  uint64_t pairs = 0;
+  return kith_join_count(ctx, &c->a, second(c), opt, &pairs, NULL) == KITH_OK && pairs == want->n_pairs;
+}
+
+/* All sinks of one variant of the options, on one machine. */
+static void check_sinks(kith_context *ctx, const test_case *c, kith_join_options opt, const reference *want) {
+  const char *isa = kith_isa(ctx);
+  check(count_matches(ctx, c, &opt, want), c, isa, "count");
+  check(degrees_match(ctx, c, &opt, want), c, isa, "degrees");
+  check(table_matches(ctx, c, &opt, want), c, isa, "table");
+  opt.sorted = 1;
+  check(table_matches(ctx, c, &opt, want), c, isa, "sorted table");
+  opt.distances = 1;
+  check(table_matches(ctx, c, &opt, want), c, isa, "sorted table with distances");
+  opt.batch_rows = 100;
+  check(stream_matches(ctx, c, &opt, want), c, isa, "stream of 100 rows with distances");
+  opt.batch_rows = c->a.n > 300 ? 0 : 1;
+  opt.sorted = opt.distances = 0;
+  check(stream_matches(ctx, c, &opt, want), c, isa, "stream");
+}
+
+/* The machines that are compared: instruction sets and thread counts. */
+static const struct {
+  const char *isa;
+  uint32_t threads;
+} MACHINES[] = {{"scalar", 1}, {"avx2", 3}, {"avx512", 1}, {"avx512", 4}};
+enum { N_MACHINES = sizeof MACHINES / sizeof *MACHINES };
+
+static kith_context *machine_open(int m) {
+  kith_context_options options = kith_context_options_init();
+  options.threads = MACHINES[m].threads;
+  options.isa = MACHINES[m].isa;
+  options.memory_bytes = 64 << 20;
+  kith_context *ctx;
+  if (kith_context_create(&options, &ctx) == KITH_OK)
+    return ctx;
+  kith_context_destroy(ctx);
+  return NULL;
+}
+
+static void check_options(kith_context **machines, const test_case *c, const kith_join_options *opt) {
+  reference want = reference_join(&c->a, second(c), opt);
+  for (int m = 0; m < N_MACHINES; m++)
+    if (machines[m])
+      check_sinks(machines[m], c, *opt, &want);
+    else
+      skipped++;
+  reference_free(&want);
+}
+
+static void check_case(kith_context **machines, const test_case *c) {
+  kith_join_options opt = kith_join_options_init(c->eps);
+  opt.index_dims = c->index_dims;
+  opt.cell_side = c->cell_side;
+  opt.skip_invalid = c->skip_invalid;
+  check_options(machines, c, &opt);
+  if (second(c))
+    return;
+  opt.self_pairs = 1;
+  check_options(machines, c, &opt);
+  opt.self_pairs = 0;
+  opt.half = 1;
+  check_options(machines, c, &opt);
+}
+
+int main(void) {
+  kith_context *machines[N_MACHINES];
+  for (int m = 0; m < N_MACHINES; m++)
+    machines[m] = machine_open(m);
+  test_case c;
+  for (uint32_t i = 0; case_make(i, &c); i++) {
+    if (c.name[0])
+      check_case(machines, &c);
+    case_free(&c);
+  }
+  for (int m = 0; m < N_MACHINES; m++)
+    kith_context_destroy(machines[m]);
+  printf("%u passed, %u failed, %u skipped\n", passed, failed, skipped);
+  return failed != 0;
+}

@@ -1,0 +1,96 @@
+/* Feeds arbitrary bytes to the readers of files.
+ *
+ * The first byte chooses the format, file or pipe, and the columns; the rest is the file. Whatever it holds,
+ * opening must end with a status and, if it failed, a message; the points of a file that did open must all be
+ * readable. With KITH_FUZZ_REPLAY defined, a main function replays the files given as arguments. */
+#include "points/points.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+enum {
+  FUZZ_BUDGET = 64 << 20, /* so small that no header makes the process swallow the machine */
+  PIPE_BYTES = 64 * 1024,
+};
+
+static kith_context *fuzz_context(void) {
+  static kith_context *ctx;
+  kith_context_options options = kith_context_options_init();
+  options.threads = 1;
+  options.memory_bytes = FUZZ_BUDGET;
+  if (!ctx && kith_context_create(&options, &ctx) != KITH_OK)
+    abort();
+  return ctx;
+}
+
+static int file_of_bytes(const uint8_t *bytes, size_t n) {
+  int fd = memfd_create("fuzz", MFD_CLOEXEC);
+  if (fd < 0 || write(fd, bytes, n) != (ssize_t)n)
+    abort();
+  return fd;
+}
+
+/* The reading end of a pipe that holds the bytes, as many as a pipe takes at once. */
+static int pipe_of_bytes(const uint8_t *bytes, size_t n) {
+  int ends[2];
+  n = n < PIPE_BYTES ? n : PIPE_BYTES;
+  if (pipe(ends) != 0 || write(ends[1], bytes, n) != (ssize_t)n)
+    abort();
+  close(ends[1]);
+  return ends[0];
+}
+
+static void touch_points(kith_context *ctx, const kith_file *file) {
+  static kith_column_stats stats[KITH_MAX_DIM];
+  uint64_t invalid;
+  const kith_points *points = kith_file_points(file);
+  if (kith_points_stats(ctx, points, stats, &invalid) != KITH_OK || invalid > points->n)
+    abort();
+  for (uint32_t c = 0; c <= points->dim; c++)
+    kith_file_column(file, c);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
+  static const char *const FORMATS[] = {"npy", "text", "fbin", "text"};
+  static const char *const COLUMNS[] = {NULL, "1", "2,0,1", "ra,dec", "x,0"};
+  if (n == 0)
+    return 0;
+  kith_context *ctx = fuzz_context();
+  kith_file_options options = kith_file_options_init();
+  options.format = FORMATS[bytes[0] % 4];
+  options.columns = COLUMNS[bytes[0] / 4 % 5];
+  int fd = bytes[0] % 4 == 3 ? pipe_of_bytes(bytes + 1, n - 1) : file_of_bytes(bytes + 1, n - 1);
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  kith_file *file;
+  if (kith_file_open(ctx, path, &options, &file) == KITH_OK)
+    touch_points(ctx, file);
+  else if (file || !*kith_message(ctx))
+    abort();
+  kith_file_close(file);
+  close(fd);
+  if (kith_memory_left(&ctx->memory) != FUZZ_BUDGET)
+    abort();
+  return 0;
+}
+
+#ifdef KITH_FUZZ_REPLAY
+int main(int argc, char **argv) {
+  for (int i = 1; i < argc; i++) {
+    static uint8_t bytes[1 << 20];
+    FILE *file = fopen(argv[i], "rb");
+    if (!file) {
+      perror(argv[i]);
+      return 1;
+    }
+    size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    LLVMFuzzerTestOneInput(bytes, n);
+  }
+  return 0;
+}
+#endif
