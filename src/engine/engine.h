@@ -17,25 +17,36 @@ typedef struct kith_task {
   const kith_index *candidates; /* the same index when a set is joined with itself */
   bool half;                    /* only pairs with query id < candidate id */
   bool drop_self;               /* leave out (i, i) */
+  bool sorted;                  /* rows by id, instead of by position in the index */
 } kith_task;
 
 typedef enum kith_operation {
   KITH_DO_COUNT,   /* pairs in all; may use symmetry; takes no notice of half and drop_self */
   KITH_DO_DEGREES, /* degrees[id] of every query */
   KITH_DO_FILL,    /* the rows of the neighbour table, at their offsets */
+  KITH_DO_COLLECT, /* the rows, one after the other in a pool: for few neighbours, when looking for them twice
+                      (to count, then to fill) would cost more than moving them */
 } kith_operation;
+
+/* Rows in the order in which they were found. */
+typedef struct kith_pool {
+  uint32_t *ids;
+  uint64_t capacity; /* below 2^32 */
+  _Atomic uint64_t used;
+  _Atomic bool overflow; /* the rows did not fit: nothing here is of use */
+} kith_pool;
 
 typedef struct kith_work {
   kith_operation operation;
   uint32_t begin, end;         /* query positions */
-  uint64_t first_row, end_row; /* only queries with ids in [first_row, end_row) */
-  uint64_t *degrees;           /* KITH_DO_DEGREES: indexed by id */
+  uint64_t first_row, end_row; /* only queries with ids in this window; end_row UINT64_MAX: all queries */
+  uint64_t *degrees;           /* indexed by id; KITH_DO_COLLECT: place in the pool << 32 | degree */
+  kith_pool *pool;             /* KITH_DO_COLLECT */
   /* KITH_DO_FILL: the row of query id starts at neighbors[offsets[id - first_row] - offsets[0]] and has the
    * length that the next offset implies. */
   const uint64_t *offsets;
   uint32_t *neighbors;
   double *distances; /* NULL: not asked for */
-  bool sorted;       /* rows by id, instead of by position in the index */
 } kith_work;
 
 typedef struct kith_tally {
@@ -56,7 +67,6 @@ struct kith_engine {
 
 /* The CPU engine, with one lane per thread of ctx. */
 kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kith_engine **out);
-uint64_t kith_engine_cpu_bytes(const kith_context *ctx, uint32_t dim, uint32_t n_steps);
 
 void kith_engine_destroy(kith_engine *engine);
 

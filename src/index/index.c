@@ -20,15 +20,25 @@ typedef struct build {
   const kith_grid *grid;
   kith_index *index;
   bool has_invalid;
-  uint64_t *items, *spare; /* n each */
+  uint64_t *items, *spare; /* n each; spare lies in the room of the coordinates if that is large enough */
+  uint64_t *own_spare;     /* otherwise */
   uint32_t *counts;        /* of the sort */
 } build;
 
-static uint64_t point_key(const kith_points *points, const kith_grid *grid, uint64_t i) {
-  uint64_t row = 0;
+enum { BLOCK = 256 };
+
+/* The keys of the points with ids (uint32_t)items[0..n), n <= BLOCK: one dimension after the other. */
+static void find_keys(const kith_points *shared, const kith_grid *grid, const uint64_t *items, uint32_t n,
+                      uint64_t *keys) {
+  const kith_points points = *shared; /* a copy of its own, which the stores below cannot change */
+  uint64_t rows[BLOCK] = {0};
   for (uint32_t j = 1; j < grid->k; j++)
-    row += grid->stride[j] * kith_grid_cell(grid, j, kith_points_get(points, i, grid->dims[j]));
-  return row << grid->x_bits | kith_grid_cell(grid, 0, kith_points_get(points, i, grid->dims[0]));
+    for (uint32_t i = 0; i < n; i++)
+      rows[i] += grid->stride[j] *
+                 kith_grid_cell(grid, j, kith_points_get(&points, (uint32_t)items[i], grid->dims[j]));
+  for (uint32_t i = 0; i < n; i++)
+    keys[i] = rows[i] << grid->x_bits |
+              kith_grid_cell(grid, 0, kith_points_get(&points, (uint32_t)items[i], grid->dims[0]));
 }
 
 static bool row_is_valid(const kith_points *points, uint64_t i) {
@@ -53,33 +63,26 @@ static void list_ids(build *b) {
       b->items[valid++] = i;
 }
 
-/* items: (word of the key, id), for the ids in the order they are in. */
-static void pack_word(build *b, uint32_t shift) {
+/* Sorts the ids in items, stably, by bits [shift, shift + bits) of their keys; bits <= 32. */
+static void sort_by_word(build *b, uint32_t shift, uint32_t bits) {
   uint64_t n = b->index->n;
 #pragma omp parallel for num_threads((int)b->ctx->threads) schedule(static)
-  for (uint64_t i = 0; i < n; i++) {
-    uint64_t id = (uint32_t)b->items[i];
-    b->items[i] = (point_key(b->points, b->grid, id) >> shift) << LOW_WORD | id;
+  for (uint64_t at = 0; at < n; at += BLOCK) {
+    uint32_t size = n - at < BLOCK ? (uint32_t)(n - at) : BLOCK;
+    uint64_t keys[BLOCK];
+    find_keys(b->points, b->grid, b->items + at, size, keys);
+    for (uint32_t i = 0; i < size; i++)
+      b->spare[at + i] = (keys[i] >> shift) << LOW_WORD | (uint32_t)b->items[at + i];
   }
-}
-
-static void sort_word(build *b, uint32_t bits) {
-  uint64_t *sorted = kith_sort(b->items, b->spare, b->index->n, LOW_WORD, bits, b->counts, b->ctx->threads);
-  if (sorted != b->items) {
-    b->spare = b->items;
-    b->items = sorted;
-  }
+  kith_sort(b->spare, b->items, n, LOW_WORD, bits, b->counts, b->ctx->threads);
 }
 
 static void sort_items(build *b) {
   uint32_t bits = b->grid->key_bits;
   list_ids(b);
-  pack_word(b, 0);
-  sort_word(b, bits < LOW_WORD ? bits : LOW_WORD);
-  if (bits > LOW_WORD) {
-    pack_word(b, LOW_WORD);
-    sort_word(b, bits - LOW_WORD);
-  }
+  sort_by_word(b, 0, bits < LOW_WORD ? bits : LOW_WORD);
+  if (bits > LOW_WORD)
+    sort_by_word(b, LOW_WORD, bits - LOW_WORD);
 }
 
 /* One coordinate of a range of positions, from anywhere in memory. */
@@ -106,7 +109,6 @@ static void gather_column(const build *b, uint32_t c, const uint64_t range[2]) {
 
 /* Gathers ids and coordinates; blocks keep the rows of the input in cache for all their columns. */
 static void gather(const build *b) {
-  enum { BLOCK = 256 };
   uint64_t n = b->index->n;
 #pragma omp parallel for num_threads((int)b->ctx->threads) schedule(static)
   for (uint64_t block = 0; block < n; block += BLOCK) {
@@ -121,41 +123,64 @@ static void gather(const build *b) {
 /* Replaces every item by its full key: ids are in the index now. */
 static void unpack_keys(const build *b) {
   uint64_t n = b->index->n;
-  bool whole = b->grid->key_bits <= LOW_WORD;
 #pragma omp parallel for num_threads((int)b->ctx->threads) schedule(static)
-  for (uint64_t i = 0; i < n; i++)
-    b->items[i] = whole ? b->items[i] >> LOW_WORD : point_key(b->points, b->grid, (uint32_t)b->items[i]);
+  for (uint64_t at = 0; at < n; at += BLOCK) {
+    uint32_t size = n - at < BLOCK ? (uint32_t)(n - at) : BLOCK;
+    uint64_t *items = b->items + at;
+    if (b->grid->key_bits > LOW_WORD)
+      find_keys(b->points, b->grid, items, size, items);
+    else
+      for (uint32_t i = 0; i < size; i++)
+        items[i] >>= LOW_WORD;
+  }
 }
 
 typedef struct directory_counts {
   uint32_t cells, rows;
 } directory_counts;
 
-/* Counts the cells and rows that begin in a range of positions; with write set, stores them from `at` on. */
-static directory_counts scan_directory(const build *b, const uint64_t range[2], directory_counts at,
-                                       bool write) {
-  kith_index *index = b->index;
+/* Counts the cells and rows that begin in a range of positions. */
+static directory_counts count_directory(const build *b, const uint64_t range[2]) {
   uint32_t x_bits = b->grid->x_bits;
-  uint64_t last = range[0] > 0 ? b->items[range[0] - 1] : UINT64_MAX;
+  uint32_t cells = 0;
+  uint32_t rows = 0;
+  uint64_t last = range[0] > 0 ? b->items[range[0] - 1] : ~b->items[0];
   for (uint64_t i = range[0]; i < range[1]; i++) {
     uint64_t key = b->items[i];
-    if (key == last)
-      continue;
-    if (last == UINT64_MAX || key >> x_bits != last >> x_bits) {
-      if (write) {
-        index->row_number[at.rows] = key >> x_bits;
-        index->row_cell[at.rows] = at.cells;
-      }
-      at.rows++;
-    }
-    if (write) {
-      index->cell_x[at.cells] = (uint32_t)(key & ((UINT64_C(1) << x_bits) - 1));
-      index->cell_start[at.cells] = (uint32_t)i;
-    }
-    at.cells++;
+    cells += key != last;
+    rows += key >> x_bits != last >> x_bits;
     last = key;
   }
-  return at;
+  return (directory_counts){cells, rows};
+}
+
+/* Writes the cells and rows that begin in a range; `end` is one past the last of them. Goes backwards and
+ * stores at every point, so that the first point of a cell has the last word: no branches to mispredict. */
+static void write_directory(const build *b, const uint64_t range[2], directory_counts end) {
+  kith_index *index = b->index;
+  uint32_t x_bits = b->grid->x_bits;
+  uint64_t x_mask = (UINT64_C(1) << x_bits) - 1;
+  uint64_t before = range[0] > 0 ? b->items[range[0] - 1] : ~b->items[0];
+  uint64_t stop = range[0];
+  while (stop < range[1] && b->items[stop] == before)
+    stop++; /* the cell of these began in an earlier range */
+  if (stop == range[1])
+    return;
+  uint32_t cell = end.cells - 1;
+  uint32_t row = end.rows - 1;
+  for (uint64_t i = range[1]; i-- > stop;) {
+    uint64_t key = b->items[i];
+    uint64_t previous = i > stop ? b->items[i - 1] : before;
+    index->cell_x[cell] = (uint32_t)(key & x_mask);
+    index->cell_start[cell] = (uint32_t)i;
+    bool row_begins = key >> x_bits != previous >> x_bits;
+    if (row_begins) {
+      index->row_number[row] = key >> x_bits;
+      index->row_cell[row] = cell;
+      row--;
+    }
+    cell -= key != previous;
+  }
 }
 
 static kith_status allocate_directory(build *b, directory_counts total) {
@@ -178,24 +203,24 @@ static kith_status allocate_directory(build *b, directory_counts total) {
 /* Cuts the directory in shares of positions: count, sum, write. */
 static kith_status make_directory(build *b) {
   enum { SHARES = 64 };
-  directory_counts start[SHARES + 1] = {{0, 0}};
+  directory_counts end[SHARES];
   uint64_t n = b->index->n;
 #pragma omp parallel for num_threads((int)b->ctx->threads) schedule(static)
   for (int s = 0; s < SHARES; s++) {
     uint64_t range[2] = {n * (uint64_t)s / SHARES, n * (uint64_t)(s + 1) / SHARES};
-    start[s + 1] = scan_directory(b, range, (directory_counts){0, 0}, false);
+    end[s] = n ? count_directory(b, range) : (directory_counts){0, 0};
   }
-  for (int s = 0; s < SHARES; s++) {
-    start[s + 1].cells += start[s].cells;
-    start[s + 1].rows += start[s].rows;
+  for (int s = 1; s < SHARES; s++) {
+    end[s].cells += end[s - 1].cells;
+    end[s].rows += end[s - 1].rows;
   }
-  kith_status status = allocate_directory(b, start[SHARES]);
+  kith_status status = allocate_directory(b, end[SHARES - 1]);
   if (status)
     return status;
 #pragma omp parallel for num_threads((int)b->ctx->threads) schedule(static)
   for (int s = 0; s < SHARES; s++) {
     uint64_t range[2] = {n * (uint64_t)s / SHARES, n * (uint64_t)(s + 1) / SHARES};
-    scan_directory(b, range, start[s], true);
+    write_directory(b, range, end[s]);
   }
   return KITH_OK;
 }
@@ -204,31 +229,37 @@ static uint64_t coordinate_bytes(uint32_t dim, kith_dtype dtype, uint64_t stride
   return stride * dim * (dtype == KITH_F32 ? sizeof(float) : sizeof(double));
 }
 
-/* Allocates the sorted copy; what lies beyond the last point is cleared, since kernels may load it. */
 static kith_status allocate_points(build *b) {
   kith_index *index = b->index;
   uint64_t bytes = coordinate_bytes(index->dim, index->dtype, index->stride);
   index->coords = kith_alloc(&b->ctx->memory, bytes);
   if (!index->coords)
     return kith_fail_memory(b->ctx, bytes, "the sorted copy of the points");
-  index->ids = kith_alloc(&b->ctx->memory, 4 * index->stride);
+  index->ids = kith_alloc(&b->ctx->memory, sizeof(uint32_t) * index->stride);
   if (!index->ids)
-    return kith_fail_memory(b->ctx, 4 * index->stride, "the ids of the sorted points");
-  uint64_t width = index->dtype == KITH_F32 ? 4 : 8;
-  for (uint32_t c = 0; c < index->dim; c++)
-    memset((char *)index->coords + (c * index->stride + index->n) * width, 0,
-           (index->stride - index->n) * width);
-  memset(index->ids + index->n, 0, 4 * (index->stride - index->n));
+    return kith_fail_memory(b->ctx, sizeof(uint32_t) * index->stride, "the ids of the sorted points");
   return KITH_OK;
 }
 
+/* Clears what lies beyond the last point, since kernels may load it. */
+static void clear_slack(kith_index *index) {
+  uint64_t width = index->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
+  uint64_t slack = index->stride - index->n;
+  for (uint32_t c = 0; c < index->dim; c++)
+    memset((char *)index->coords + (c * index->stride + index->n) * width, 0, slack * width);
+  memset(index->ids + index->n, 0, slack * sizeof(uint32_t));
+}
+
 static kith_status allocate_sort(build *b) {
-  uint64_t bytes = 8 * (uint64_t)b->index->n;
-  uint64_t count_bytes = 4 * kith_sort_counts(b->ctx->threads);
-  b->items = kith_alloc(&b->ctx->memory, bytes);
-  b->spare = kith_alloc(&b->ctx->memory, bytes);
-  b->counts = kith_alloc(&b->ctx->memory, count_bytes);
-  if (!b->items || !b->spare || !b->counts)
+  kith_memory *memory = &b->ctx->memory;
+  uint64_t bytes = sizeof(uint64_t) * b->index->n;
+  uint64_t count_bytes = sizeof(uint32_t) * kith_sort_counts(b->ctx->threads);
+  bool fits = bytes <= coordinate_bytes(b->index->dim, b->index->dtype, b->index->stride);
+  b->items = kith_alloc(memory, bytes);
+  b->counts = kith_alloc(memory, count_bytes);
+  b->own_spare = fits ? NULL : kith_alloc(memory, bytes);
+  b->spare = fits ? b->index->coords : b->own_spare;
+  if (!b->items || !b->counts || !b->spare)
     return kith_fail_memory(b->ctx, 2 * bytes + count_bytes, "sorting the points");
   return KITH_OK;
 }
@@ -239,24 +270,21 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
       (kith_index){.grid = grid, .dtype = dtype, .dim = points->dim, .n = (uint32_t)(points->n - invalid_rows)};
   index->stride = ((uint64_t)index->n + 15) / 16 * 16 + KITH_INDEX_SLACK;
   build b = {.ctx = ctx, .points = points, .grid = grid, .index = index, .has_invalid = invalid_rows > 0};
-  kith_status status = allocate_sort(&b);
-  if (status)
+  kith_status status;
+  if ((status = allocate_points(&b)) || (status = allocate_sort(&b)))
     goto done;
   sort_items(&b);
-  kith_free(b.spare);
-  b.spare = NULL;
   if (!kith_stage_report(ctx, 0.5, 0)) {
     status = kith_check_cancel(ctx);
     goto done;
   }
-  if ((status = allocate_points(&b)))
-    goto done;
   gather(&b);
+  clear_slack(index);
   unpack_keys(&b);
   status = make_directory(&b);
 done:
   kith_free(b.items);
-  kith_free(b.spare);
+  kith_free(b.own_spare);
   kith_free(b.counts);
   if (status)
     kith_index_destroy(index);
@@ -276,9 +304,7 @@ void kith_index_destroy(kith_index *index) {
 uint64_t kith_index_bytes(const kith_points *points, kith_dtype dtype) {
   uint64_t n = points->n;
   uint64_t kept = coordinate_bytes(points->dim, dtype, n + KITH_INDEX_SLACK) + 4 * n;
-  uint64_t sorting = 16 * n;
-  uint64_t directory = kept + 8 * n + 20 * n;
-  return sorting > directory ? sorting : directory;
+  return kept + 16 * n + 20 * n;
 }
 
 /* The last i with starts[i] <= value, for ascending starts[0..n) with starts[0] <= value. */

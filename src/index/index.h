@@ -6,8 +6,8 @@
  * Coordinates are stored one array per dimension, in input order of the dimensions and without loss: kernels
  * stream them, and the definition of a distance can be evaluated from them exactly.
  *
- * Memory while building: 16 bytes a point for the sort (buffers are reused); afterwards dim * sizeof(type) + 4
- * bytes a point, 8 a cell, 12 a row. Time: O(n) radix passes. May include grid, points, base. */
+ * Memory: dim * sizeof(type) + 4 bytes a point, 8 a cell, 12 a row; while building 8 bytes a point more for the
+ * sort (16 if a point is smaller than 8 bytes). Time: O(n) radix passes. May include grid, points, base. */
 #ifndef KITH_INDEX_INDEX_H
 #define KITH_INDEX_INDEX_H
 

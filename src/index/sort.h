@@ -4,10 +4,10 @@
 
 #include "base/context.h"
 
-/* Sorts items[n] by bits [low, low + bits), using spare[n]. Returns the array that holds the result: items or
- * spare. counts must hold kith_sort_counts(threads) numbers. */
-uint64_t *kith_sort(uint64_t *items, uint64_t *spare, uint64_t n, uint32_t low, uint32_t bits, uint32_t *counts,
-                    uint32_t threads);
+/* Sorts from[0..n) into to[0..n) by bits [low, low + bits); from is scratch afterwards. counts must hold
+ * kith_sort_counts(threads) numbers. */
+void kith_sort(uint64_t *from, uint64_t *to, uint64_t n, uint32_t low, uint32_t bits, uint32_t *counts,
+               uint32_t threads);
 
 uint64_t kith_sort_counts(uint32_t threads);
 

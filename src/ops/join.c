@@ -158,6 +158,7 @@ static kith_status create_engine(join *j) {
                         .queries = with_itself(j) ? &j->index_b : &j->index_a,
                         .candidates = &j->index_b,
                         .half = j->options.half,
+                        .sorted = j->options.sorted,
                         .drop_self = with_itself(j) && !j->options.self_pairs};
   return kith_engine_cpu_create(j->ctx, &j->task, &j->engine);
 }
@@ -294,19 +295,14 @@ static kith_status refuse_table(join *j, double pairs, const char *how) {
 }
 
 /* Refuses a table that surely will not fit, before looking for its pairs. */
-static kith_status check_table_fits(join *j) {
-  kith_estimate estimate;
-  kith_status status = kith_estimate_run(j->ctx, j->engine, &j->task, &estimate);
-  if (status)
-    return status;
-  double least = pairs_of_estimate(j, estimate.pairs - 3 * estimate.error);
+static kith_status check_table_fits(join *j, const kith_estimate *estimate) {
+  double least = pairs_of_estimate(j, estimate->pairs - 3 * estimate->error);
   if (least * pair_bytes(j) <= (double)kith_system_memory_free())
     return KITH_OK;
-  return refuse_table(j, pairs_of_estimate(j, estimate.pairs), "about ");
+  return refuse_table(j, pairs_of_estimate(j, estimate->pairs), "about ");
 }
 
-static kith_status allocate_table(join *j, kith_table *table, uint64_t *offsets) {
-  uint64_t pairs = offsets[j->a->n];
+static kith_status allocate_table(join *j, kith_table *table, uint64_t pairs) {
   if ((double)pairs * pair_bytes(j) > (double)kith_system_memory_free())
     return refuse_table(j, (double)pairs, "");
   kith_memory *memory = &j->ctx->memory;
@@ -322,23 +318,76 @@ static kith_status allocate_table(join *j, kith_table *table, uint64_t *offsets)
   return KITH_OK;
 }
 
-static kith_status fill_table(join *j, kith_table *table) {
-  uint64_t *offsets = kith_alloc_result(&j->ctx->memory, (j->a->n + 1) * sizeof(uint64_t));
-  table->offsets = offsets;
-  if (!offsets)
-    return kith_fail(j->ctx, KITH_ERR_MEMORY, "out of memory for the offsets of %llu rows",
-                     (unsigned long long)j->a->n);
-  kith_status status;
-  if ((status = check_table_fits(j)) || (status = find_offsets(j, offsets)) ||
-      (status = allocate_table(j, table, offsets)))
+/* Counts, then fills: needs no memory but the table's. */
+static kith_status fill_table(join *j, kith_table *table, uint64_t *offsets) {
+  kith_status status = find_offsets(j, offsets);
+  if (status || (status = allocate_table(j, table, offsets[j->a->n])))
     return status;
   kith_work work = all_queries(j, KITH_DO_FILL);
   work.offsets = offsets;
   work.neighbors = (uint32_t *)table->neighbors;
   work.distances = (double *)table->distances;
-  work.sorted = j->options.sorted;
   kith_stage_begin(j->ctx, "join", 0.8);
   return run(j, &work);
+}
+
+/* Moves collected rows to their places: offsets[1..] holds (place in the pool << 32 | degree). */
+static void place_rows(const join *j, const kith_pool *pool, uint32_t *neighbors, uint64_t *offsets) {
+  offsets[0] = 0;
+  for (uint64_t i = 0; i < j->a->n; i++) {
+    uint64_t place = offsets[i + 1] >> 32;
+    uint64_t degree = offsets[i + 1] & UINT32_MAX;
+    memcpy(neighbors + offsets[i], pool->ids + place, degree * sizeof *neighbors);
+    offsets[i + 1] = offsets[i] + degree;
+  }
+}
+
+/* Looks for the pairs once, collecting them in a pool of the given capacity. *done is false if they did not
+ * fit after all. */
+static kith_status collect_table(join *j, kith_table *table, uint64_t *offsets, uint64_t capacity, bool *done) {
+  kith_pool pool = {.ids = kith_alloc(&j->ctx->memory, capacity * sizeof(uint32_t)), .capacity = capacity};
+  if (!pool.ids)
+    return KITH_OK; /* no room to be quick: count and fill */
+  memset(offsets, 0, (j->a->n + 1) * sizeof *offsets);
+  kith_work work = all_queries(j, KITH_DO_COLLECT);
+  work.degrees = offsets + 1;
+  work.pool = &pool;
+  kith_stage_begin(j->ctx, "join", 0.95);
+  kith_status status = run(j, &work);
+  *done = !status && !atomic_load(&pool.overflow);
+  if (*done && !(status = allocate_table(j, table, atomic_load(&pool.used)))) {
+    place_rows(j, &pool, (uint32_t *)table->neighbors, offsets);
+    j->report.pairs = table->n_pairs;
+  }
+  kith_free(pool.ids);
+  return status;
+}
+
+/* The pool for collecting, or 0: only where neighbours are few, so that the pool is small beside the points. */
+static uint64_t pool_capacity(const join *j, const kith_estimate *estimate) {
+  double likely = pairs_of_estimate(j, estimate->pairs + 4 * estimate->error) + 4096;
+  bool few = likely < 2 * (double)j->a->n && likely < UINT32_MAX;
+  return few && !j->options.distances ? (uint64_t)(1.1 * likely) : 0;
+}
+
+static kith_status make_table(join *j, kith_table *table) {
+  uint64_t *offsets = kith_alloc_result(&j->ctx->memory, (j->a->n + 1) * sizeof(uint64_t));
+  table->offsets = offsets;
+  if (!offsets)
+    return kith_fail(j->ctx, KITH_ERR_MEMORY, "out of memory for the offsets of %llu rows",
+                     (unsigned long long)j->a->n);
+  kith_estimate estimate;
+  kith_status status = kith_estimate_run(j->ctx, j->engine, &j->task, &estimate);
+  if (status || (status = check_table_fits(j, &estimate)))
+    return status;
+  uint64_t capacity = pool_capacity(j, &estimate);
+  bool done = false;
+  if (capacity)
+    status = collect_table(j, table, offsets, capacity, &done);
+  if (status || done)
+    return status;
+  j->tally = (kith_tally){0};
+  return fill_table(j, table, offsets);
 }
 
 kith_status kith_join_table(kith_context *ctx, const kith_points *a, const kith_points *b,
@@ -351,7 +400,7 @@ kith_status kith_join_table(kith_context *ctx, const kith_points *a, const kith_
     status = kith_fail(ctx, KITH_ERR_MEMORY, "out of memory");
   if (!status) {
     *table = (kith_table){0};
-    status = fill_table(&j, table);
+    status = make_table(&j, table);
     j.report.batches = 1;
   }
   status = release(&j, status, report);
@@ -393,7 +442,6 @@ static kith_status stream_to(join *j, kith_sink *sink) {
                         .n_rows = j->a->n,
                         .batch_rows = j->options.batch_rows,
                         .distances = j->options.distances};
-  stream.work.sorted = j->options.sorted;
   kith_stream_report streamed = {0};
   double began = kith_seconds();
   if (!status)

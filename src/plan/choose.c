@@ -22,10 +22,11 @@ static const double SIDES[] = {0.25, 1.0 / 3, 0.5, 1, 2, 4, 8, 16, 64};
 static const double HALF_WIDTHS[] = {4.5 / 4, 3.5 / 3, 2.5 / 2, 1.5, 3, 6, 12, 24, 96};
 enum { N_SIDES = sizeof SIDES / sizeof *SIDES };
 
-/* Costs in units of one vector instruction, about; measured on the CPU engine. Only ratios matter. */
-static const double COST_RUN = 60;   /* finding one run of a tile */
-static const double COST_ROW = 80;   /* finding one row of the stencil for a row of cells */
-static const double COST_TILE = 300; /* everything else about a tile */
+/* Costs in vector instructions, about: measured on the CPU engine. Only ratios matter. */
+static const double COST_RUN = 60;        /* finding one run of a tile, */
+static const double COST_RUN_COLUMN = 60; /* and per coordinate staging it */
+static const double COST_ROW = 160;       /* finding one row of the stencil for a row of cells */
+static const double COST_TILE = 600;      /* everything else about a tile */
 static const double VECTOR = 16;
 static const double TILE_QUERIES = 16;
 
@@ -69,7 +70,7 @@ static void count_query(const kith_sample *sample, uint32_t q, double inverse_re
 /* Queries are added until enough points were met; what is still rare then is expensive for nobody. */
 static void count_candidates(const kith_sample *sample, double reach, double n_candidates,
                              candidate_counts *result) {
-  enum { ENOUGH = 60000 };
+  enum { ENOUGH = 30000 };
   memset(result, 0, sizeof *result);
   uint32_t queries = 0;
   while (queries < sample->n_queries && result->counts[0][0] < ENOUGH)
@@ -104,7 +105,8 @@ static option weigh(uint32_t k, double side, double window, uint32_t dim, double
   double candidates = window * (1 + tile_length / 2);
   double per_row = fmax(per_reach * row_length, 1);
   double cost = candidates / VECTOR * (2 * dim + 3) + candidates / VECTOR * 2 * (dim + 1) / queries +
-                runs * COST_RUN / queries + runs * COST_ROW / per_row + COST_TILE / queries;
+                runs * (COST_RUN + COST_RUN_COLUMN * dim) / queries + runs * COST_ROW / per_row +
+                COST_TILE / queries;
   return (option){.k = k, .side = side, .x_side = x_side, .candidates = candidates, .cost = cost};
 }
 

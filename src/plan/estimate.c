@@ -12,10 +12,10 @@
 enum { PIECES = 251, PIECE = 64, STRIDE = 89 }; /* PIECES is prime, so the stride visits all of them */
 static const double MAX_SECONDS = 0.4;
 
-static kith_work piece_of(const kith_task *task, uint32_t piece, uint32_t pieces) {
+static kith_work piece_of(const kith_task *task, uint32_t piece) {
   uint64_t n = task->queries->n;
-  uint32_t begin = (uint32_t)(n * piece / pieces);
-  uint32_t end = (uint32_t)(n * (piece + 1) / pieces);
+  uint32_t begin = (uint32_t)(n * piece / PIECES);
+  uint32_t end = (uint32_t)(n * (piece + 1) / PIECES);
   uint32_t middle = begin + (end - begin) / 2;
   if (end - begin > PIECE && n > (uint64_t)PIECES * PIECE) {
     begin = middle - PIECE / 2;
@@ -24,36 +24,46 @@ static kith_work piece_of(const kith_task *task, uint32_t piece, uint32_t pieces
   return (kith_work){.operation = KITH_DO_COUNT, .begin = begin, .end = end, .end_row = UINT64_MAX};
 }
 
+/* The standard error of a stratified mean: neighbouring strata are alike, so half the squared difference of
+ * neighbours tells the variance within a stratum, and does not charge for the variance between them. */
+static double stratified_error(const double *found, uint32_t n) {
+  double sum = 0;
+  for (uint32_t i = 1; i < n; i++)
+    sum += (found[i] - found[i - 1]) * (found[i] - found[i - 1]);
+  return n > 1 ? sqrt(sum / (2 * (n - 1)) / n) : 0;
+}
+
 kith_status kith_estimate_run(kith_context *ctx, kith_engine *engine, const kith_task *task,
                               kith_estimate *estimate) {
   *estimate = (kith_estimate){0};
   double began = kith_seconds();
   kith_tally tally = {0};
   double queries = 0;
-  double sum2 = 0; /* of pairs per query, squared, by piece */
-  uint32_t done = 0;
-  for (; done < PIECES && (done < 8 || kith_seconds() - began < MAX_SECONDS); done++) {
-    kith_work work = piece_of(task, done * STRIDE % PIECES, PIECES);
+  double found[PIECES]; /* pairs per query, by place in the index */
+  for (uint32_t i = 0; i < PIECES; i++)
+    found[i] = -1;
+  for (uint32_t done = 0; done < PIECES && (done < 8 || kith_seconds() - began < MAX_SECONDS); done++) {
+    uint32_t piece = done * STRIDE % PIECES;
+    kith_work work = piece_of(task, piece);
     if (work.begin == work.end)
       continue;
     uint64_t before = tally.pairs;
     kith_status status = engine->run(engine, 0, &work, &tally);
     if (status || kith_cancelled(ctx))
       return status ? status : kith_check_cancel(ctx);
-    double found = (double)(tally.pairs - before) / (work.end - work.begin);
-    sum2 += found * found;
+    found[piece] = (double)(tally.pairs - before) / (work.end - work.begin);
     queries += work.end - work.begin;
   }
+  uint32_t n_found = 0;
+  for (uint32_t i = 0; i < PIECES; i++)
+    if (found[i] >= 0)
+      found[n_found++] = found[i];
   double n = task->queries->n;
   double scale = queries > 0 ? n / queries : 0;
   estimate->pairs = (double)tally.pairs * scale;
   estimate->tested = (double)tally.tested * scale;
   estimate->inside = (double)tally.inside * scale;
   estimate->seconds = (kith_seconds() - began) * scale / engine->lanes;
-  if (queries < n && done > 1) {
-    double mean = estimate->pairs / n;
-    double variance = fmax(sum2 / done - mean * mean, 0);
-    estimate->error = n * sqrt(variance / (done - 1));
-  }
+  estimate->error = queries < n ? n * stratified_error(found, n_found) : 0;
   return KITH_OK;
 }

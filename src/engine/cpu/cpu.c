@@ -66,6 +66,21 @@ static void fill_staged(visit *v) {
   memset(lane->self, 0xFF, sizeof lane->self);
 }
 
+static uint32_t *collected_row(const kith_lane *lane, uint32_t q) {
+  return lane->collected + (size_t)q * (KITH_COLLECT_LIMIT + lane->capacity);
+}
+
+/* A row may grow by `capacity` at every kernel: one that is already longer is given up, and with it the whole
+ * operation, since neighbours are not few. */
+static void check_collected(visit *v) {
+  kith_lane *lane = v->lane;
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+    if (lane->rows.next[q] - collected_row(lane, q) > KITH_COLLECT_LIMIT) {
+      atomic_store(&v->work->pool->overflow, true);
+      lane->rows.next[q] = collected_row(lane, q);
+    }
+}
+
 /* Gives what is staged to the kernel of the operation, and empties the buffers. */
 static void flush(visit *v) {
   kith_tile *tile = &v->lane->tile;
@@ -79,6 +94,8 @@ static void flush(visit *v) {
     degrees_staged(v);
   else
     fill_staged(v);
+  if (v->work->operation == KITH_DO_COLLECT)
+    check_collected(v);
   tile->n_candidates = 0;
 }
 
@@ -143,7 +160,7 @@ static void meet_run(visit *v, kith_run run, uint32_t from, bool own_row) {
   if (run.inside_begin < run.begin)
     run.inside_begin = run.begin;
   bool accept = run.inside_begin < run.inside_end && run.inside_end - run.inside_begin >= INSIDE_FROM &&
-                !v->lane->tile.half && !v->work->distances;
+                !v->lane->tile.half && !v->work->distances && v->work->operation != KITH_DO_COLLECT;
   if (!accept) {
     test_positions(v, run.begin, run.end, own_row);
     return;
@@ -221,6 +238,7 @@ static uint64_t open_rows(visit *v) {
     lane->rows.next[q] = work->neighbors + at;
     lane->rows.end[q] = work->neighbors + at + (offset[1] - offset[0]);
     lane->rows.d2[q] = work->distances ? work->distances + at : NULL;
+    __builtin_prefetch(lane->rows.next[q], 1); /* rows lie in input order, far apart */
     pairs += offset[1] - offset[0];
   }
   return pairs;
@@ -248,6 +266,10 @@ static void fill_in_order(visit *v) {
     return;
   }
   meet_all_runs(v);
+  if (v->work->operation == KITH_DO_COLLECT) { /* so many candidates are no case for collecting */
+    atomic_store(&v->work->pool->overflow, true);
+    return;
+  }
   open_rows(v);
   for (uint32_t q = 0; q < lane->tile.n_queries; q++)
     kith_order_row(lane->rows.next[q], lane->rows.d2[q], (uint64_t)(lane->rows.end[q] - lane->rows.next[q]));
@@ -260,7 +282,7 @@ static void fill_tile(visit *v) {
   if (pairs == 0)
     return;
   memset(lane->self, 0xFF, sizeof lane->self);
-  if (v->work->sorted)
+  if (v->lane->task->sorted)
     fill_in_order(v);
   else
     meet_all_runs(v);
@@ -268,25 +290,76 @@ static void fill_tile(visit *v) {
     take_roots(v);
 }
 
+/* Moves the rows of the tile to the pool. */
+static void pool_rows(visit *v, const uint32_t *lengths, uint64_t pairs) {
+  kith_lane *lane = v->lane;
+  kith_pool *pool = v->work->pool;
+  uint64_t at = atomic_fetch_add(&pool->used, pairs);
+  if (at + pairs > pool->capacity) {
+    atomic_store(&pool->overflow, true);
+    return;
+  }
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+    v->work->degrees[lane->queries.ids[q]] = at << 32 | lengths[q];
+    memcpy(pool->ids + at, collected_row(lane, q), lengths[q] * sizeof(uint32_t));
+    at += lengths[q];
+  }
+}
+
+static void collect_tile(visit *v) {
+  kith_lane *lane = v->lane;
+  if (atomic_load(&v->work->pool->overflow))
+    return;
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+    lane->rows.next[q] = collected_row(lane, q);
+    lane->rows.end[q] = lane->rows.next[q] + KITH_COLLECT_LIMIT + lane->capacity;
+    lane->rows.d2[q] = NULL;
+  }
+  memset(lane->self, 0xFF, sizeof lane->self);
+  if (v->lane->task->sorted)
+    fill_in_order(v);
+  else
+    meet_all_runs(v);
+  uint64_t pairs = 0;
+  uint32_t lengths[KITH_TILE_QUERIES];
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+    lengths[q] = (uint32_t)(lane->rows.next[q] - collected_row(lane, q));
+    pairs += lengths[q];
+  }
+  pool_rows(v, lengths, pairs);
+  v->tally->pairs += pairs;
+}
+
+static void visit_tile(visit *v) {
+  switch (v->work->operation) {
+  case KITH_DO_COUNT:
+    count_tile(v);
+    break;
+  case KITH_DO_DEGREES:
+    degrees_tile(v);
+    break;
+  case KITH_DO_FILL:
+    fill_tile(v);
+    break;
+  case KITH_DO_COLLECT:
+    collect_tile(v);
+    break;
+  }
+}
+
 static kith_status run(kith_engine *engine, uint32_t number, const kith_work *work, kith_tally *tally) {
   cpu_engine *cpu = (cpu_engine *)engine;
   kith_lane *lane = &cpu->lanes[number];
   visit v = {.lane = lane, .work = work, .tally = tally};
   lane->row = UINT32_MAX;
-  bool count = work->operation == KITH_DO_COUNT;
-  lane->tile.half = cpu->task.half && !count;
-  lane->needs_ids = work->operation == KITH_DO_FILL || lane->tile.half;
-  lane->tile.self = cpu->task.drop_self && work->operation == KITH_DO_FILL ? lane->self : NULL;
+  bool rows = work->operation == KITH_DO_FILL || work->operation == KITH_DO_COLLECT;
+  lane->tile.half = cpu->task.half && work->operation != KITH_DO_COUNT;
+  lane->tile.self = cpu->task.drop_self && rows ? lane->self : NULL;
+  lane->needs_ids = rows || lane->tile.half;
   for (uint32_t position = work->begin; position < work->end && !kith_cancelled(cpu->ctx);) {
     position = kith_lane_next_tile(lane, position, work);
-    if (lane->tile.n_queries == 0)
-      continue;
-    if (count)
-      count_tile(&v);
-    else if (work->operation == KITH_DO_DEGREES)
-      degrees_tile(&v);
-    else
-      fill_tile(&v);
+    if (lane->tile.n_queries > 0)
+      visit_tile(&v);
   }
   return KITH_OK;
 }
@@ -305,18 +378,23 @@ const kith_kernel_table *kith_kernels_for(kith_isa_level isa) {
 /* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
 typedef struct lane_layout {
   uint32_t stride;
-  size_t queries, candidates, ids, cursors, sort_items, total; /* where each begins */
+  size_t queries, candidates, ids, cursors, collected, sort_items, total; /* where each begins */
 } lane_layout;
 
 static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-static lane_layout layout_lane(uint32_t dim, size_t width, uint32_t n_steps) {
+static lane_layout layout_lane(const kith_task *task) {
+  uint32_t dim = task->candidates->dim;
+  size_t width = task->candidates->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
   lane_layout layout = {.stride = kith_lane_capacity(dim, width) + 64 / sizeof(float)};
   layout.candidates = round_up(dim * width * KITH_TILE_QUERIES);
   layout.ids = layout.candidates + round_up(dim * width * layout.stride);
   layout.cursors = layout.ids + round_up(sizeof(uint32_t) * layout.stride);
-  layout.sort_items = layout.cursors + round_up(sizeof(kith_cursor) * n_steps);
-  layout.total = layout.sort_items + sizeof(uint64_t) * 2 * KITH_SORT_CAPACITY;
+  layout.collected = layout.cursors + round_up(sizeof(kith_cursor) * task->stencil->n_steps);
+  size_t collected =
+      sizeof(uint32_t) * (KITH_COLLECT_LIMIT + kith_lane_capacity(dim, width)) * KITH_TILE_QUERIES;
+  layout.sort_items = layout.collected + round_up(collected);
+  layout.total = layout.sort_items + (task->sorted ? sizeof(uint64_t) * 2 * KITH_SORT_CAPACITY : 0);
   return layout;
 }
 
@@ -324,7 +402,7 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
   const kith_task *task = &cpu->task;
   uint32_t dim = task->candidates->dim;
   size_t width = task->candidates->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
-  lane_layout layout = layout_lane(dim, width, task->stencil->n_steps);
+  lane_layout layout = layout_lane(task);
   const kith_kernel_table *table = kith_kernels_for(isa);
   bool is_f32 = task->candidates->dtype == KITH_F32;
   uint32_t entry = dim <= KITH_KERNEL_DIMS ? dim : 0;
@@ -337,6 +415,7 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                       .candidate_coords = buffer + layout.candidates,
                       .candidate_ids = (uint32_t *)(buffer + layout.ids),
                       .cursors = (kith_cursor *)(buffer + layout.cursors),
+                      .collected = (uint32_t *)(buffer + layout.collected),
                       .sort_items = (uint64_t *)(buffer + layout.sort_items),
                       .row = UINT32_MAX,
                       .capacity = kith_lane_capacity(dim, width)};
@@ -355,14 +434,8 @@ static void destroy(kith_engine *engine) {
   kith_free(cpu);
 }
 
-uint64_t kith_engine_cpu_bytes(const kith_context *ctx, uint32_t dim, uint32_t n_steps) {
-  size_t lane = layout_lane(dim, sizeof(double), n_steps).total + sizeof(kith_lane);
-  return sizeof(cpu_engine) + ctx->threads * (uint64_t)lane;
-}
-
 kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kith_engine **out) {
-  size_t width = task->candidates->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
-  size_t lane_bytes = layout_lane(task->candidates->dim, width, task->stencil->n_steps).total;
+  size_t lane_bytes = layout_lane(task).total;
   *out = NULL;
   cpu_engine *cpu = kith_alloc(&ctx->memory, sizeof *cpu);
   if (!cpu)

@@ -143,35 +143,60 @@ INLINE uint32_t admitted(const kith_tile *tile, uint32_t q, uint32_t j) {
   return mask;
 }
 
-INLINE void fill_query(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows, uint32_t q,
-                       uint32_t dim) {
-  uint32_t n = padded_candidates(tile);
-  vf minus_eps2 = vf_set(predicate->minus_eps2);
-  vf below = vf_set(-predicate->band);
-  vf above = vf_set(predicate->band);
-  uint32_t *next = rows->next[q];
-  uint32_t *end = rows->end[q];
-  for (uint32_t j = 0; j < n; j += LANES) {
-    vf sum = filter_sum(tile, q, j, dim, minus_eps2);
-    uint32_t near = vf_mask_le(sum, above);
-    if (!near)
-      continue;
-    uint32_t belongs = vf_mask_lt(sum, below);
-    uint32_t undecided = near & ~belongs;
-    if (__builtin_expect(undecided != 0, 0))
-      belongs |= settle(tile, q, j, undecided, predicate->eps2, dim);
-    belongs &= admitted(tile, q, j);
-    if (!belongs)
-      continue;
-    vu_compress(next, vu_load(tile->candidate_ids + j), belongs, end - next >= LANES);
-    next += __builtin_popcount(belongs);
-  }
-  rows->next[q] = next;
+/* Reports the neighbours of query q among LANES candidates whose sums are known; `near` are those that are
+ * not rejected by the filter. Returns where the row goes on. */
+INLINE uint32_t *report(const kith_tile *tile, const kith_predicate *predicate, uint32_t q, uint32_t j, vf sum,
+                        uint32_t near, uint32_t *next, const uint32_t *end, uint32_t dim) {
+  uint32_t belongs = vf_mask_lt(sum, vf_set(-predicate->band));
+  uint32_t undecided = near & ~belongs;
+  if (__builtin_expect(undecided != 0, 0))
+    belongs |= settle(tile, q, j, undecided, predicate->eps2, dim);
+  belongs &= admitted(tile, q, j);
+  if (!belongs)
+    return next;
+  vu_compress(next, vu_load(tile->candidate_ids + j), belongs, end - next >= LANES);
+  return next + __builtin_popcount(belongs);
 }
 
-INLINE void fill_body(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows, uint32_t dim) {
-  for (uint32_t q = 0; q < tile->n_queries; q++)
-    fill_query(tile, predicate, rows, q, dim);
+/* Rows of `width` queries (4 or 1) starting at q: candidates are loaded once for all of them. */
+INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kith_predicate *predicate,
+                    kith_rows *rows, uint32_t dim) {
+  uint32_t n = padded_candidates(tile);
+  vf minus_eps2 = vf_set(predicate->minus_eps2);
+  vf above = vf_set(predicate->band);
+  uint32_t *next[4];
+  for (uint32_t k = 0; k < width; k++)
+    next[k] = rows->next[q + k];
+  for (uint32_t j = 0; j < n; j += LANES) {
+    vf sums[4];
+    uint32_t near[4];
+    uint32_t any = 0;
+    for (uint32_t k = 0; k < width; k++) {
+      sums[k] = filter_sum(tile, q + k, j, dim, minus_eps2);
+      near[k] = vf_mask_le(sums[k], above);
+      any |= near[k];
+    }
+    if (!any)
+      continue;
+    for (uint32_t k = 0; k < width; k++)
+      if (near[k])
+        next[k] = report(tile, predicate, q + k, j, sums[k], near[k], next[k], rows->end[q + k], dim);
+  }
+  for (uint32_t k = 0; k < width; k++)
+    rows->next[q + k] = next[k];
+}
+
+/* Works on copies of the tile and the predicate: ids are written through pointers that might otherwise point
+ * into them. */
+INLINE void fill_body(const kith_tile *shared_tile, const kith_predicate *shared_predicate, kith_rows *rows,
+                      uint32_t dim) {
+  const kith_tile tile = *shared_tile;
+  const kith_predicate predicate = *shared_predicate;
+  uint32_t q = 0;
+  for (; q + 4 <= tile.n_queries; q += 4)
+    fill_of(&tile, q, 4, &predicate, rows, dim);
+  for (; q < tile.n_queries; q++)
+    fill_of(&tile, q, 1, &predicate, rows, dim);
 }
 
 /* D2 of one query against D_LANES candidates, by the definition. */

@@ -97,6 +97,15 @@ static uint32_t take_queries(kith_lane *lane, uint32_t position, uint32_t end, c
   kith_query_tile *queries = &lane->queries;
   const uint32_t *ids = lane->task->queries->ids;
   uint32_t n = lane->tile.n_queries;
+  if (work->end_row == UINT64_MAX) { /* no window: all of them */
+    uint32_t taken = end - position < KITH_TILE_QUERIES - n ? end - position : KITH_TILE_QUERIES - n;
+    for (uint32_t i = 0; i < taken; i++) {
+      queries->positions[n + i] = position + i;
+      queries->ids[n + i] = ids[position + i];
+    }
+    lane->tile.n_queries = n + taken;
+    return position + taken;
+  }
   for (; position < end && n < KITH_TILE_QUERIES; position++) {
     queries->positions[n] = position;
     queries->ids[n] = ids[position];

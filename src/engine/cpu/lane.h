@@ -50,11 +50,15 @@ typedef struct kith_lane {
   uint32_t row;         /* the query row that the cursors are set for; UINT32_MAX: none */
   uint32_t cell;        /* the query cell where the last tile ended, if row is set */
   uint32_t capacity;    /* candidates that fit; the buffers have room for a cache line more */
-  uint64_t *sort_items; /* 2 * KITH_SORT_CAPACITY, for rows in id order */
+  uint32_t *collected;  /* KITH_COLLECT_LIMIT + capacity ids for each query of the tile */
+  uint64_t *sort_items; /* 2 * KITH_SORT_CAPACITY, if rows are to be in id order */
 } kith_lane;
 
 /* Candidates of a tile that can be put in id order before they are tested; more are sorted afterwards. */
 enum { KITH_SORT_CAPACITY = 16384 };
+
+/* Neighbours that a row may have when rows are collected. */
+enum { KITH_COLLECT_LIMIT = 256 };
 
 /* Candidates that fit in the staging buffers: about 24 KiB of coordinates. */
 uint32_t kith_lane_capacity(uint32_t dim, size_t width);

@@ -1,0 +1,253 @@
+"""Measures kith beside its peers and over growing n: bench.py BUILD_DIR [--quick]; writes results.json.
+
+On a shared machine a time means little and a ratio of times taken side by side means much. So every program
+stays alive, waits for a line, does one run and answers; this script gives them turns. The first turn is for
+warming up (kith) and tuning (peers) and is not counted.
+
+Turns even out slow drifts, not a busy neighbour: a program whose threads meet at barriers waits for the thread
+that lost its core, while one that hands out work in pieces hardly notices. So the processor time that others
+used meanwhile is measured too, and results with more than a little of it are marked as not to be trusted.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from importlib import metadata
+
+HERE = pathlib.Path(__file__).resolve().parent
+THREADS = "2"
+QUIET = 0.1  # cores: with more than that used by others, times are not to be trusted
+
+
+class Row:
+    def __init__(self, name, kind, dim, n, eps):
+        self.name, self.kind, self.dim, self.n, self.eps = name, kind, dim, n, eps
+
+
+# The low-dimensional joins of the project's table of limits; the quick ones are smaller, otherwise alike.
+FULL_ROWS = [Row("Unif2D", "unif", 2, 1_000_000, 0.002), Row("Expo2D", "expo", 2, 1_000_000, 0.0005),
+             Row("Expo4D", "expo", 4, 1_000_000, 0.006), Row("Unif6D", "unif", 6, 200_000, 0.1)]
+QUICK_ROWS = [Row("Unif2D", "unif", 2, 100_000, 0.0063), Row("Expo2D", "expo", 2, 50_000, 0.001),
+              Row("Expo4D", "expo", 4, 50_000, 0.006), Row("Unif6D", "unif", 6, 20_000, 0.1)]
+FULL_SCALING = [100_000, 300_000, 1_000_000, 3_000_000, 10_000_000]
+QUICK_SCALING = [10_000, 30_000, 100_000]
+
+
+class Mode:
+    def __init__(self, quick):
+        self.quick = quick
+        self.rows = QUICK_ROWS if quick else FULL_ROWS
+        self.repeats = 3 if quick else 7
+        self.peer_limit = 2 if quick else 30  # seconds: a peer slower than that is not run
+        self.peer_budget = 3 if quick else 60  # seconds: a peer that has had so many gets no more turns
+        self.scaling = QUICK_SCALING if quick else FULL_SCALING
+
+
+class Worker:
+    """One program that runs when told to. Its last words are a JSON object."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.result = None
+
+    def turn(self):
+        if self.result is not None:
+            return
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().strip()
+        if answer != "done":  # it has ended by itself: skipped, or failed
+            self.finish(answer)
+
+    def finish(self, last=None):
+        if self.result is None:
+            self.process.stdin.close()
+            last = last or self.process.stdout.readline()
+            if self.process.wait() != 0 or not last:
+                raise SystemExit(f"bench: this failed: {' '.join(self.process.args)}")
+            self.result = json.loads(last)
+        return self.result
+
+
+class Neighbours:
+    """How many cores everybody else kept busy, on average, since this was made. Call it when the workers ended:
+    only then does the system count their time as ours."""
+
+    def __init__(self):
+        self.start, self.all, self.ours = time.monotonic(), self.machine_seconds(), self.our_seconds()
+
+    @staticmethod
+    def machine_seconds():
+        user, nice, system, _idle, _wait, irq, softirq, steal = map(
+            int, pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9])
+        return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+    @staticmethod
+    def our_seconds():
+        both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return sum(u.ru_utime + u.ru_stime for u in both)
+
+    def cores(self):
+        theirs = self.machine_seconds() - self.all - (self.our_seconds() - self.ours)
+        return max(0.0, theirs / (time.monotonic() - self.start))
+
+
+def generate(build, kind, dim, n):
+    path = build / "bench" / "data" / f"{kind}{dim}d-{n}.npy"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([build / "cli" / "kith", "gen", kind, "--n", str(n), "--dim", str(dim), "--seed", "1",
+                        "--dtype", "f4", "-o", path], check=True)
+    return path
+
+
+def kith_worker(build, path, eps, what):
+    return Worker([build / "bench" / "kith_bench", path, eps, what, 0, THREADS])
+
+
+def peer_workers(build, path, eps, what, mode):
+    yield Worker([build / "bench" / "peer_nanoflann", path, eps, what, 0, THREADS])
+    for peer in ("scipy", "scikit-learn"):
+        yield Worker([sys.executable, HERE / "peers.py", peer, path, eps, what, mode.peer_limit])
+
+
+def take_turns(kith, peers, mode):
+    """The first turn of each, one after another, then rounds of turns."""
+    for worker in kith + peers:
+        worker.turn()
+    spent = dict.fromkeys(peers, 0.0)
+    for _ in range(mode.repeats):
+        for worker in kith:
+            worker.turn()
+        for worker in peers:
+            if spent[worker] < mode.peer_budget:
+                start = time.monotonic()
+                worker.turn()
+                spent[worker] += time.monotonic() - start
+    return [w.finish() for w in kith], [w.finish() for w in peers]
+
+
+def spread(seconds):
+    return {"min": min(seconds), "median": statistics.median(seconds), "max": max(seconds)}
+
+
+def summarize_kith(result):
+    held = result["input_bytes"] + result["result_bytes"]
+    result["total"] = spread(result["seconds"])
+    result["memory_ratio"] = result["peak_bytes"] / held
+    return result
+
+
+def summarize_peer(result, pairs):
+    if result["query"]:
+        result["total"] = spread([b + q for b, q in zip(result["build"], result["query"])])
+        result["pairs_more"] = result["pairs"] - pairs
+        result["agrees"] = agrees(result["peer"], result["pairs_more"], pairs)
+    return result
+
+
+def agrees(peer, difference, pairs):
+    # nanoflann is float32 and excludes the boundary: of 10 million pairs, a few lie within rounding of eps.
+    # scipy and scikit-learn compute in double and include it, as kith does.
+    return abs(difference) <= (4 + 1e-6 * pairs if peer == "nanoflann" else 0)
+
+
+def ratios(kith, peers):
+    """The fastest peer with its build, and the fastest query alone, over kith's whole call."""
+    ran = [p for p in peers if p["query"]]
+    best = min(ran, key=lambda p: p["total"]["min"])
+    strict = min(ran, key=lambda p: min(p["query"]))
+    return {"fastest": best["peer"], "ratio": best["total"]["min"] / kith["total"]["min"],
+            "ratio_of_medians": best["total"]["median"] / kith["total"]["median"],
+            "strict_fastest": strict["peer"], "strict_ratio": min(strict["query"]) / kith["total"]["min"],
+            "strict_ratio_of_medians": statistics.median(strict["query"]) / kith["total"]["median"]}
+
+
+def measure_row(build, row, mode):
+    path = generate(build, row.kind, row.dim, row.n)
+    measured = {"name": row.name, "n": row.n, "dim": row.dim, "eps": row.eps}
+    for what in ("count", "table"):
+        print(f"bench: {row.name}, {what}", file=sys.stderr, flush=True)
+        kinds = ["count"] if what == "count" else ["table", "sorted"]
+        neighbours = Neighbours()
+        kith, peers = take_turns([kith_worker(build, path, row.eps, kind) for kind in kinds],
+                                 list(peer_workers(build, path, row.eps, what, mode)), mode)
+        for kind, result in zip(kinds, kith):
+            measured[kind] = summarize_kith(result)
+        measured[what]["peers"] = [summarize_peer(p, kith[0]["pairs"]) for p in peers]
+        measured[what].update(ratios(kith[0], peers), others_cores=neighbours.cores())
+    return measured
+
+
+def measure_scaling(build, n, mode):
+    """Uniform in 2-D with 12.6 neighbours a point, whatever n."""
+    print(f"bench: scaling, n = {n}", file=sys.stderr, flush=True)
+    eps = 2 / n**0.5
+    path = generate(build, "unif", 2, n)
+    neighbours = Neighbours()
+    kith, _ = take_turns([kith_worker(build, path, eps, what) for what in ("count", "table")], [], mode)
+    by_what = {k["what"]: summarize_kith(k) for k in kith}
+    return {"n": n, "eps": eps, "others_cores": neighbours.cores(), **by_what}
+
+
+def check(rows):
+    """What does not agree, as sentences."""
+    for row in rows:
+        if len({row[what]["pairs"] for what in ("count", "table", "sorted")}) != 1:
+            yield f"{row['name']}: kith's count and tables differ"
+        for what in ("count", "table"):
+            for peer in row[what]["peers"]:
+                if not peer.get("agrees", True):
+                    yield f"{row['name']}, {what}: {peer['peer']} finds {peer['pairs_more']:+} pairs more"
+
+
+def cpu_model():
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def commit():
+    git = subprocess.run(["git", "-C", HERE, "describe", "--always", "--dirty", "--abbrev=12"],
+                         capture_output=True, text=True, check=False)
+    return git.stdout.strip() or "unknown"
+
+
+def environment(quick):
+    return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "quick": quick, "cpu": cpu_model(), "cores": len(os.sched_getaffinity(0)), "threads": int(THREADS),
+            "kernel": platform.release(), "commit": commit(), "python": platform.python_version(),
+            "versions": {p: metadata.version(p) for p in ("numpy", "scipy", "scikit-learn", "pykdtree")}}
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("build", type=pathlib.Path)
+    arguments.add_argument("--quick", action="store_true", help="small data, few repeats, under a minute")
+    options = arguments.parse_args()
+
+    mode = Mode(options.quick)
+    results = environment(options.quick)
+    results["rows"] = [measure_row(options.build, row, mode) for row in mode.rows]
+    results["scaling"] = [measure_scaling(options.build, n, mode) for n in mode.scaling]
+    results["kith"] = results["rows"][0]["count"]["version"]
+    others = [row[what]["others_cores"] for row in results["rows"] for what in ("count", "table")]
+    others += [s["others_cores"] for s in results["scaling"]]
+    results["others_cores"], results["quiet"] = max(others), max(others) <= QUIET
+    results["disagreements"] = list(check(results["rows"]))
+    (options.build / "bench" / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    for sentence in results["disagreements"]:
+        print(f"bench: DISAGREEMENT: {sentence}", file=sys.stderr)
+    return 1 if results["disagreements"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+/* Times one join through the public header: kith_bench FILE EPS count|table|sorted REPEATS [THREADS]
+ *
+ * One process, one context. The first run is cold (pages of the file, first use of the threads) and reported
+ * apart from the others. REPEATS 0 means: one run for each line on standard input, each answered by a line;
+ * bench.py interleaves kith and its peers that way, so that a busy machine slows all of them alike. At the
+ * end one JSON object is printed. */
+#include <kith.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+enum { MAX_RUNS = 1000 };
+
+typedef struct bench {
+  kith_context *ctx;
+  const kith_points *points;
+  kith_join_options options;
+  int table;
+  double cold;
+  int n_warm;
+  double warm[MAX_RUNS];
+  uint64_t pairs;
+  double best;             /* the fastest warm run ... */
+  kith_join_report report; /* ... and its report */
+} bench;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void fail(const char *what, const char *why) {
+  fprintf(stderr, "kith_bench: %s: %s\n", what, why);
+  exit(1);
+}
+
+/* Freeing the table is not part of the time, for kith as for its peers. */
+static double join(bench *b, kith_join_report *report) {
+  kith_table *table = NULL;
+  double start = now();
+  kith_status status = b->table ? kith_join_table(b->ctx, b->points, NULL, &b->options, &table, report)
+                                : kith_join_count(b->ctx, b->points, NULL, &b->options, &b->pairs, report);
+  double seconds = now() - start;
+  if (status != KITH_OK)
+    fail("join", kith_message(b->ctx));
+  if (table)
+    b->pairs = table->n_pairs;
+  kith_table_destroy(table);
+  return seconds;
+}
+
+static void run_cold(bench *b) {
+  b->report = kith_join_report_init();
+  b->cold = join(b, &b->report);
+}
+
+static void run_warm(bench *b) {
+  kith_join_report report = kith_join_report_init();
+  double seconds = join(b, &report);
+  if (b->n_warm == 0 || seconds < b->best) {
+    b->best = seconds;
+    b->report = report;
+  }
+  b->warm[b->n_warm++] = seconds;
+}
+
+/* The other side of bench.py's interleaving; the first line asks for the cold run. */
+static void run_paced(bench *b) {
+  char line[16];
+  int cold = 1;
+  while (b->n_warm < MAX_RUNS && fgets(line, sizeof line, stdin)) {
+    (cold ? run_cold : run_warm)(b);
+    cold = 0;
+    puts("done");
+    fflush(stdout);
+  }
+}
+
+static void run_all(bench *b, long repeats) {
+  run_cold(b);
+  while (b->n_warm < repeats && b->n_warm < MAX_RUNS)
+    run_warm(b);
+}
+
+static void print_report(const kith_join_report *r) {
+  printf("\"report\": {\"tested\": %" PRIu64 ", \"inside\": %" PRIu64 ", \"cells\": %" PRIu64
+         ", \"index_dims\": %" PRIu32 ", \"cell_side\": %.9g, \"seconds_plan\": %.6f, "
+         "\"seconds_index\": %.6f, \"seconds_join\": %.6f}",
+         r->tested, r->inside, r->cells, r->index_dims, r->cell_side, r->seconds_plan, r->seconds_index,
+         r->seconds_join);
+}
+
+static void print_json(const bench *b, const char *what) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  const kith_points *p = b->points;
+  uint64_t input = p->n * p->dim * (p->dtype == KITH_F32 ? sizeof(float) : sizeof(double));
+  uint64_t result = b->table ? (p->n + 1) * sizeof(uint64_t) + b->pairs * sizeof(uint32_t) : 0;
+  printf("{\"peer\": \"kith\", \"what\": \"%s\", \"version\": \"%s\", \"isa\": \"%s\", \"threads\": %" PRIu32
+         ", \"n\": %" PRIu64 ", \"dim\": %" PRIu32 ", \"eps\": %.9g, \"pairs\": %" PRIu64 ", ",
+         what, kith_version(), kith_isa(b->ctx), kith_threads(b->ctx), p->n, p->dim, b->options.eps, b->pairs);
+  printf("\"input_bytes\": %" PRIu64 ", \"result_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64
+         ", \"max_rss_bytes\": %" PRIu64 ", ",
+         input, result, b->report.peak_bytes, (uint64_t)usage.ru_maxrss * 1024);
+  print_report(&b->report);
+  printf(", \"cold\": %.6f, \"seconds\": [", b->cold);
+  for (int i = 0; i < b->n_warm; i++)
+    printf("%s%.6f", i ? ", " : "", b->warm[i]);
+  puts("]}");
+}
+
+int main(int argc, char **argv) {
+  if (argc < 5 ||
+      (strcmp(argv[3], "count") != 0 && strcmp(argv[3], "table") != 0 && strcmp(argv[3], "sorted") != 0))
+    fail("usage", "kith_bench FILE EPS count|table|sorted REPEATS [THREADS]");
+
+  static bench b;
+  kith_context_options options = kith_context_options_init();
+  options.threads = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 10) : 0;
+  if (kith_context_create(&options, &b.ctx) != KITH_OK)
+    fail("context", b.ctx ? kith_message(b.ctx) : "out of memory");
+  kith_file *file;
+  if (kith_file_open(b.ctx, argv[1], NULL, &file) != KITH_OK)
+    fail(argv[1], kith_message(b.ctx));
+
+  b.points = kith_file_points(file);
+  b.options = kith_join_options_init(strtod(argv[2], NULL));
+  b.options.sorted = strcmp(argv[3], "sorted") == 0;
+  b.table = strcmp(argv[3], "count") != 0;
+  long repeats = strtol(argv[4], NULL, 10);
+  if (repeats > 0)
+    run_all(&b, repeats);
+  else
+    run_paced(&b);
+  print_json(&b, argv[3]);
+
+  kith_file_close(file);
+  kith_context_destroy(b.ctx);
+  return 0;
+}

@@ -1,0 +1,17 @@
+/* Properties that every join has, whatever the data: see answers.c for what the answers must satisfy, limits.c
+ * for what happens when memory, patience or luck run out. Uses kith.h alone, but for the switch that makes
+ * allocations fail. Prints "N passed, N failed". */
+#include "support.h"
+
+#include <stdio.h>
+
+int main(void) {
+  test_answers();
+  test_random_joins();
+  test_cancel();
+  test_failing_allocations();
+  test_budgets();
+  test_large_stream();
+  printf("%u passed, %u failed\n", checks_passed, checks_failed);
+  return checks_failed != 0;
+}

@@ -1,0 +1,802 @@
+/* The sort, the grid, the index, the predicate, the memory budget and the choice of a grid: each against the
+ * promise that its header makes, on random and on hostile data. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "index/index.h"
+#include "index/sort.h"
+#include "plan/plan.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static kith_context *ctx;
+
+static int setup(void **state) {
+  (void)state;
+  kith_context_options options = kith_context_options_init();
+  options.threads = 3;
+  options.memory_bytes = 256 << 20;
+  return kith_context_create(&options, &ctx) != KITH_OK;
+}
+
+/* Every test gives back what it took. */
+static int teardown(void **state) {
+  (void)state;
+  int leaked = kith_memory_left(&ctx->memory) != ctx->memory.limit;
+  kith_context_destroy(ctx);
+  return leaked;
+}
+
+static uint64_t random_bits(uint64_t *state) {
+  *state += UINT64_C(0x9E3779B97F4A7C15);
+  uint64_t x = *state;
+  x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return x ^ (x >> 31);
+}
+
+static double random_unit(uint64_t *state) { return (double)(random_bits(state) >> 11) * 0x1p-53; }
+
+static uint32_t random_below(uint64_t *state, uint32_t bound) { return (uint32_t)(random_bits(state) % bound); }
+
+/* ---- the sort ---- */
+
+/* Which items to sort: their keys stand in bits [low, low + bits), below them the place they came from, which
+ * must ascend among equal keys, and above them noise, which must not matter. */
+typedef struct sort_case {
+  uint64_t n;
+  uint32_t low, bits;
+  uint32_t distinct; /* keys; 0: as many as items */
+  uint32_t threads;
+  uint32_t narrow; /* keys use only so many of their bits (0: all), so that one bucket holds everything */
+} sort_case;
+
+static uint64_t low_bits(uint32_t bits) { return bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX; }
+
+static void make_items(const sort_case *s, uint64_t *items, uint64_t *keys) {
+  uint64_t rng = s->n + s->bits;
+  for (uint64_t i = 0; i < s->n; i++) {
+    uint64_t seed = s->distinct ? random_below(&rng, s->distinct) : i;
+    keys[i] = random_bits(&seed) & low_bits(s->narrow ? s->narrow : s->bits);
+    uint64_t noise = s->low + s->bits < 64 ? random_bits(&rng) << (s->low + s->bits) : 0;
+    items[i] = noise | keys[i] << s->low | i;
+  }
+}
+
+static void check_sort(const sort_case *s) {
+  uint64_t n = s->n;
+  uint64_t *items = malloc((n + 1) * sizeof *items), *sorted = malloc((n + 1) * sizeof *sorted);
+  uint64_t *keys = malloc((n + 1) * sizeof *keys);
+  uint32_t *counts = malloc(kith_sort_counts(s->threads) * sizeof *counts);
+  uint8_t *seen = calloc(n + 1, 1);
+  make_items(s, items, keys);
+  kith_sort(items, sorted, n, s->low, s->bits, counts, s->threads);
+  uint64_t last_key = 0, last_place = 0, wrong = 0;
+  for (uint64_t i = 0; i < n; i++) {
+    uint64_t place = sorted[i] & low_bits(s->low), key = sorted[i] >> s->low & low_bits(s->bits);
+    assert_true(place < n);
+    wrong += seen[place]++ || key != keys[place];
+    wrong += i > 0 && (key < last_key || (key == last_key && place < last_place));
+    last_key = key;
+    last_place = place;
+  }
+  assert_int_equal(wrong, 0);
+  free(seen);
+  free(counts);
+  free(keys);
+  free(sorted);
+  free(items);
+}
+
+static void test_sort(void **state) {
+  (void)state;
+  static const uint32_t BITS[] = {0, 1, 5, 10, 11, 12, 17, 22, 23, 31, 32};
+  static const uint64_t SIZES[] = {0, 1, 2, 3, 24, 25, 100, 5000};
+  static const uint32_t DISTINCT[] = {0, 7, 1}; /* many equal keys try the stability */
+  for (size_t b = 0; b < sizeof BITS / sizeof *BITS; b++)
+    for (size_t n = 0; n < sizeof SIZES / sizeof *SIZES; n++)
+      for (size_t d = 0; d < 3; d++)
+        for (uint32_t threads = 1; threads <= 9; threads += 4) {
+          check_sort(&(sort_case){SIZES[n], 32, BITS[b], DISTINCT[d], threads, 0});
+          check_sort(&(sort_case){SIZES[n], 13, BITS[b], DISTINCT[d], threads, BITS[b] / 2});
+        }
+  check_sort(&(sort_case){3000, 13, 51, 0, 2, 0}); /* up to the last bit */
+}
+
+/* Enough for buckets that all threads sort together. */
+static void test_sort_large(void **state) {
+  (void)state;
+  for (uint32_t threads = 1; threads <= 5; threads += 2) {
+    check_sort(&(sort_case){300000, 32, 32, 0, threads, 0});
+    check_sort(&(sort_case){300000, 32, 32, 0, threads, 20});
+    check_sort(&(sort_case){300000, 32, 32, 1000, threads, 25});
+    check_sort(&(sort_case){300000, 20, 30, 3, threads, 12});
+  }
+}
+
+/* ---- the grid ---- */
+
+enum { MAX_K = 4, MAX_POINTS = 90 };
+
+/* A random grid with points that try its borders. */
+typedef struct grid_case {
+  uint32_t dim;
+  double eps;
+  double min[MAX_K], max[MAX_K], low[MAX_K], high[MAX_K];
+  kith_predicate predicate;
+  kith_grid_spec spec;
+  kith_grid grid;
+  kith_stencil stencil;
+  uint32_t n;
+  double points[MAX_POINTS][MAX_K];
+} grid_case;
+
+static double random_scale(uint64_t *rng) {
+  static const double SCALES[] = {1,     1,      1,     1e6,    1e-6,   1e30,   1e-30,
+                                  1e150, 1e-150, 1e300, 1e-300, 4e-310, 4e-322, 5e307};
+  return SCALES[random_below(rng, sizeof SCALES / sizeof *SCALES)];
+}
+
+/* The box: some widths are zero, some boxes lie far from the origin. */
+static void random_box(grid_case *g, uint64_t *rng) {
+  double scale = random_scale(rng);
+  for (uint32_t d = 0; d < g->dim; d++) {
+    double width = random_below(rng, 6) ? scale * random_unit(rng) : 0;
+    double centre = scale * (2 * random_unit(rng) - 1) * (random_below(rng, 3) ? 1 : 1e5);
+    if (!isfinite(centre))
+      centre = scale;
+    g->min[d] = centre - width / 2;
+    g->max[d] = centre + width / 2;
+    bool trim = random_below(rng, 4) == 0;
+    g->low[d] = trim ? g->min[d] + width * 0.1 * random_unit(rng) : g->min[d];
+    g->high[d] = trim ? g->max[d] - width * 0.1 * random_unit(rng) : g->max[d];
+  }
+  g->eps = random_below(rng, 8) ? scale * pow(10, 6 * random_unit(rng) - 5) : 0;
+  if (!isfinite(g->eps))
+    g->eps = scale;
+}
+
+static bool random_grid(grid_case *g, uint64_t *rng) {
+  g->dim = 1 + random_below(rng, MAX_K);
+  random_box(g, rng);
+  g->predicate = kith_predicate_make(g->eps, g->dim);
+  static const double SIDES[] = {0.25, 1.0 / 3, 0.5, 0.7, 1, 2, 16, 64};
+  g->spec = (kith_grid_spec){.k = 1 + random_below(rng, g->dim),
+                             .row_side = SIDES[random_below(rng, 8)],
+                             .x_side = pow(2, 13 * random_unit(rng) - 3),
+                             .low = g->low,
+                             .high = g->high,
+                             .min = g->min,
+                             .max = g->max,
+                             .dim = g->dim};
+  uint32_t turn = random_below(rng, g->dim);
+  for (uint32_t j = 0; j < g->spec.k; j++)
+    g->spec.dims[j] = (j + turn) % g->dim;
+  kith_grid_make(&g->grid, &g->spec, &g->predicate);
+  return kith_stencil_make(&g->stencil, &g->grid, &g->spec, &g->predicate);
+}
+
+static double into(double value, double low, double high) { return fmin(fmax(value, low), high); }
+
+/* A few units in the last place up or down. */
+static double nudge(double value, uint64_t *rng) {
+  for (uint32_t steps = random_below(rng, 3); steps > 0; steps--)
+    value = nextafter(value, random_below(rng, 2) ? INFINITY : -INFINITY);
+  return value;
+}
+
+/* A coordinate on a border of the grid, within rounding; anywhere in dimensions that are not cut. */
+static double border_value(const grid_case *g, uint32_t d, uint64_t *rng) {
+  for (uint32_t j = 0; j < g->grid.k; j++)
+    if (g->grid.dims[j] == d)
+      return nudge(g->grid.origin[j] +
+                       g->grid.side[j] * random_below(rng, g->grid.cells[j] < 9 ? g->grid.cells[j] : 9),
+                   rng);
+  return random_below(rng, 2) ? g->min[d] : g->max[d];
+}
+
+/* A value at about eps from another: where the invariant and the predicate are decided. */
+static double eps_away(const grid_case *g, double from, uint64_t *rng) {
+  double by = g->eps * (random_below(rng, 2) ? 1 : sqrt(random_unit(rng)));
+  return nudge(random_below(rng, 2) ? from + by : from - by, rng);
+}
+
+static void hostile_points(grid_case *g, uint64_t *rng) {
+  g->n = 0;
+  while (g->n < MAX_POINTS) {
+    double *point = g->points[g->n];
+    const double *other = g->n ? g->points[random_below(rng, g->n)] : g->min;
+    uint32_t kind = random_below(rng, 4);
+    for (uint32_t d = 0; d < g->dim; d++) {
+      double value = kind == 0   ? g->min[d] + (g->max[d] - g->min[d]) * random_unit(rng)
+                     : kind == 1 ? border_value(g, d, rng)
+                     : kind == 2 ? eps_away(g, other[d], rng)
+                                 : (random_below(rng, 2) ? other[d] : eps_away(g, other[d], rng));
+      point[d] = into(isnan(value) ? g->min[d] : value, g->min[d], g->max[d]);
+    }
+    g->n++;
+  }
+}
+
+static void cells_of(const grid_case *g, const double *point, uint32_t *cells, uint64_t *row) {
+  *row = 0;
+  for (uint32_t j = 0; j < g->grid.k; j++) {
+    cells[j] = kith_grid_cell(&g->grid, j, point[g->grid.dims[j]]);
+    assert_true(cells[j] < g->grid.cells[j]);
+    if (j > 0)
+      *row += g->grid.stride[j] * cells[j];
+  }
+}
+
+static bool belongs(const grid_case *g, const double *a, const double *b) {
+  double d2 = 0;
+  for (uint32_t d = 0; d < g->dim; d++) {
+    double t = a[d] - b[d];
+    d2 += t * t;
+  }
+  return d2 <= g->predicate.eps2;
+}
+
+static const kith_step *find_step(const kith_stencil *stencil, int64_t row) {
+  for (uint32_t s = 0; s < stencil->n_steps; s++)
+    if (stencil->steps[s].row == row)
+      return &stencil->steps[s];
+  return NULL;
+}
+
+/* Says which grid it was: assert_true alone would not. */
+static void expect(bool ok, const grid_case *g, uint64_t seed, const char *what) {
+  if (ok)
+    return;
+  fail_msg("grid %llu: %s (dim %u, k %u, eps %g, side %g, x side %g, box from %.17g to %.17g)",
+           (unsigned long long)seed, what, g->dim, g->grid.k, g->eps, g->spec.row_side, g->spec.x_side,
+           g->min[0], g->max[0]);
+}
+
+static void check_pair(const grid_case *g, uint32_t p, uint32_t q, uint64_t seed) {
+  const double *a = g->points[p], *b = g->points[q];
+  uint32_t cells_a[MAX_K], cells_b[MAX_K];
+  uint64_t row_a, row_b;
+  cells_of(g, a, cells_a, &row_a);
+  cells_of(g, b, cells_b, &row_b);
+  for (uint32_t j = 0; j < g->grid.k; j++) {
+    uint32_t apart = cells_a[j] > cells_b[j] ? cells_a[j] - cells_b[j] : cells_b[j] - cells_a[j];
+    if (fabs(a[g->grid.dims[j]] - b[g->grid.dims[j]]) <= g->predicate.reach)
+      expect(apart <= g->grid.reach[j], g, seed, "values within the reach are in cells too far apart");
+  }
+  const kith_step *step = find_step(&g->stencil, (int64_t)row_b - (int64_t)row_a);
+  uint32_t x_apart = cells_a[0] > cells_b[0] ? cells_a[0] - cells_b[0] : cells_b[0] - cells_a[0];
+  if (belongs(g, a, b))
+    expect(step && x_apart <= step->x_reach, g, seed, "a pair within eps is outside the stencil");
+  else if (step)
+    expect((int64_t)x_apart > step->x_inside, g, seed, "a pair beyond eps is claimed to be inside");
+}
+
+static void check_stencil(const grid_case *g, uint64_t seed) {
+  const kith_stencil *s = &g->stencil;
+  expect(s->n_steps > 0 && s->n_steps <= KITH_STENCIL_MAX && s->steps[s->own].row == 0, g, seed, "no own row");
+  for (uint32_t i = 1; i < s->n_steps; i++)
+    expect(s->steps[i - 1].row < s->steps[i].row, g, seed, "steps are not ascending");
+  for (uint32_t i = 0; i < s->n_steps; i++) { /* as often before as after, with the same reach */
+    const kith_step *mirror = find_step(s, -s->steps[i].row);
+    expect(mirror && mirror->x_reach == s->steps[i].x_reach && mirror->x_inside == s->steps[i].x_inside, g,
+           seed, "steps are not symmetric");
+  }
+  expect(g->grid.key_bits <= KITH_KEY_BITS && g->grid.k >= 1 && g->grid.k <= g->spec.k, g, seed,
+         "keys are too wide");
+}
+
+static void test_grid(void **state) {
+  (void)state;
+  static grid_case g;
+  uint32_t made = 0;
+  for (uint64_t seed = 0; seed < 600; seed++) {
+    uint64_t rng = seed;
+    if (!random_grid(&g, &rng))
+      continue; /* too many steps: the caller then cuts fewer dimensions */
+    made++;
+    check_stencil(&g, seed);
+    hostile_points(&g, &rng);
+    for (uint32_t p = 0; p < g.n; p++)
+      for (uint32_t q = 0; q <= p; q++)
+        check_pair(&g, p, q, seed);
+  }
+  assert_true(made > 500);
+}
+
+/* "Inside" is worth having: dense data must find some of it, else the test above proves nothing. */
+static void test_inside_exists(void **state) {
+  (void)state;
+  static kith_stencil stencil;
+  const double min[2] = {0, 0}, max[2] = {1, 1};
+  kith_predicate predicate = kith_predicate_make(0.1, 2);
+  kith_grid_spec spec = {.k = 2, .dims = {0, 1}, .row_side = 0.25, .x_side = 0.125, .dim = 2};
+  spec.low = spec.min = min;
+  spec.high = spec.max = max;
+  kith_grid grid;
+  kith_grid_make(&grid, &spec, &predicate);
+  assert_true(kith_stencil_make(&stencil, &grid, &spec, &predicate));
+  assert_true(stencil.steps[stencil.own].x_inside >= 4);
+  assert_int_equal(stencil.steps[0].x_inside, -1);
+  assert_int_equal(stencil.n_steps, 9); /* 4 rows of cells either way, and the own one */
+}
+
+/* ---- the index ---- */
+
+typedef struct point_set {
+  kith_points view;
+  void *memory;
+  double min[8], max[8];
+  uint64_t invalid;
+} point_set;
+
+static point_set make_set(uint64_t n, uint32_t dim, kith_dtype dtype, bool holes, uint64_t seed) {
+  point_set s = {.memory = malloc((n * dim + 1) * sizeof(double))};
+  for (uint32_t c = 0; c < dim; c++) {
+    s.min[c] = INFINITY;
+    s.max[c] = -INFINITY;
+  }
+  for (uint64_t i = 0; i < n; i++) {
+    bool hole = holes && random_below(&seed, 10) == 0;
+    s.invalid += hole;
+    for (uint32_t c = 0; c < dim; c++) {
+      float value = (float)(random_unit(&seed) * random_unit(&seed));
+      if (hole)
+        value = c == dim - 1 ? NAN : value;
+      else {
+        s.min[c] = fmin(s.min[c], (double)value);
+        s.max[c] = fmax(s.max[c], (double)value);
+      }
+      if (dtype == KITH_F32)
+        ((float *)s.memory)[i * dim + c] = value;
+      else
+        ((double *)s.memory)[i * dim + c] = (double)value;
+    }
+  }
+  for (uint32_t c = 0; c < dim; c++)
+    if (s.min[c] > s.max[c])
+      s.min[c] = s.max[c] = 0;
+  s.view = dtype == KITH_F32 ? kith_points_f32(s.memory, n, dim) : kith_points_f64(s.memory, n, dim);
+  return s;
+}
+
+static kith_grid make_grid(const point_set *s, uint32_t k, double eps, double side) {
+  kith_predicate predicate = kith_predicate_make(eps, s->view.dim);
+  kith_grid_spec spec = {.k = k, .row_side = side, .x_side = side, .dim = s->view.dim};
+  for (uint32_t j = 0; j < k; j++)
+    spec.dims[j] = k - 1 - j;
+  spec.low = spec.min = s->min;
+  spec.high = spec.max = s->max;
+  kith_grid grid;
+  kith_grid_make(&grid, &spec, &predicate);
+  return grid;
+}
+
+static uint64_t key_of(const kith_grid *grid, const double *point) {
+  uint64_t row = 0;
+  for (uint32_t j = 1; j < grid->k; j++)
+    row += grid->stride[j] * kith_grid_cell(grid, j, point[grid->dims[j]]);
+  return row << grid->x_bits | kith_grid_cell(grid, 0, point[grid->dims[0]]);
+}
+
+static double index_value(const kith_index *index, uint32_t c, uint32_t position) {
+  uint64_t at = c * index->stride + position;
+  return index->dtype == KITH_F32 ? (double)((float *)index->coords)[at] : ((double *)index->coords)[at];
+}
+
+/* Positions hold every valid row once, with its coordinates. */
+static void check_positions(const kith_index *index, const point_set *s) {
+  assert_int_equal(index->n, s->view.n - s->invalid);
+  uint8_t *seen = calloc(s->view.n + 1, 1);
+  for (uint32_t p = 0; p < index->n; p++) {
+    uint32_t id = index->ids[p];
+    assert_true(id < s->view.n && !seen[id]);
+    seen[id] = 1;
+    for (uint32_t c = 0; c < index->dim; c++)
+      assert_true(index_value(index, c, p) == kith_points_get(&s->view, id, c));
+  }
+  free(seen);
+  for (uint32_t c = 0; c < index->dim; c++) /* kernels load beyond the end: it must be there, and be calm */
+    for (uint64_t p = index->n; p < index->stride; p++)
+      assert_true(isfinite(index_value(index, c, (uint32_t)p)));
+}
+
+static void check_cell(const kith_index *index, uint32_t row, uint32_t cell) {
+  uint64_t key = index->row_number[row] << index->grid->x_bits | index->cell_x[cell];
+  uint32_t begin = index->cell_start[cell], end = index->cell_start[cell + 1];
+  assert_true(begin < end); /* only cells that hold something are listed */
+  for (uint32_t p = begin; p < end; p++) {
+    double point[8];
+    for (uint32_t c = 0; c < index->dim; c++)
+      point[c] = index_value(index, c, p);
+    assert_int_equal(key_of(index->grid, point), key);
+    assert_true(p == begin || index->ids[p - 1] < index->ids[p]);
+    assert_int_equal(kith_index_cell_at(index, p), cell);
+  }
+  assert_int_equal(kith_index_row_at(index, cell), row);
+}
+
+static void check_directory(const kith_index *index) {
+  assert_int_equal(index->cell_start[index->n_cells], index->n);
+  assert_int_equal(index->row_cell[index->n_rows], index->n_cells);
+  assert_int_equal(index->n == 0, index->n_cells == 0);
+  for (uint32_t row = 0; row < index->n_rows; row++) {
+    assert_true(row == 0 || index->row_number[row - 1] < index->row_number[row]);
+    assert_true(index->row_cell[row] < index->row_cell[row + 1]);
+    for (uint32_t cell = index->row_cell[row]; cell < index->row_cell[row + 1]; cell++) {
+      assert_true(cell == index->row_cell[row] || index->cell_x[cell - 1] < index->cell_x[cell]);
+      check_cell(index, row, cell);
+    }
+  }
+}
+
+static void check_index(const point_set *s, const kith_grid *grid, kith_dtype dtype) {
+  kith_index index;
+  kith_call_begin(ctx);
+  assert_int_equal(kith_index_build(ctx, &s->view, grid, s->invalid, dtype, &index), KITH_OK);
+  check_positions(&index, s);
+  check_directory(&index);
+  kith_index_destroy(&index);
+  assert_int_equal(kith_memory_left(&ctx->memory), ctx->memory.limit);
+}
+
+static void test_index(void **state) {
+  (void)state;
+  static const uint64_t SIZES[] = {0, 1, 2, 63, 64, 65, 1000, 3000};
+  for (size_t size = 0; size < sizeof SIZES / sizeof *SIZES; size++)
+    for (uint32_t dim = 1; dim <= 4; dim++)
+      for (int variant = 0; variant < 4; variant++) {
+        kith_dtype dtype = variant & 1 ? KITH_F64 : KITH_F32;
+        point_set s = make_set(SIZES[size], dim, dtype, variant & 2, SIZES[size] + dim);
+        kith_grid grid = make_grid(&s, dim, 0.05, variant & 1 ? 1 : 0.25);
+        check_index(&s, &grid, dtype);
+        if (dtype == KITH_F32)
+          check_index(&s, &grid, KITH_F64);
+        free(s.memory);
+      }
+}
+
+static void test_wide_keys(void **state) {
+  (void)state;
+  point_set s = make_set(4000, 3, KITH_F32, true, 9);
+  memcpy((float *)s.memory + 3 * 100, (float *)s.memory + 3 * 7, 12); /* some cells shall hold two */
+  for (double eps = 1e-3; eps > 1e-12; eps /= 7) {
+    kith_grid grid = make_grid(&s, 3, eps, 1);
+    check_index(&s, &grid, KITH_F32);
+  }
+  kith_grid widest = make_grid(&s, 2, 1e-9, 1);
+  assert_true(widest.k == 2 && widest.key_bits > 56);
+  check_index(&s, &widest, KITH_F64);
+  kith_grid dropped = make_grid(&s, 3, 1e-9, 1); /* 90 bits are too many: one dimension fewer */
+  assert_true(dropped.k == 2 && dropped.key_bits <= KITH_KEY_BITS);
+  free(s.memory);
+}
+
+static void test_index_memory(void **state) {
+  (void)state;
+  point_set s = make_set(20000, 2, KITH_F32, false, 3);
+  kith_grid grid = make_grid(&s, 2, 1e-6, 1); /* nearly every point in a cell and a row of its own */
+  kith_index index;
+  kith_call_begin(ctx);
+  assert_int_equal(kith_index_build(ctx, &s.view, &grid, 0, KITH_F32, &index), KITH_OK);
+  uint64_t slack = 4 * kith_sort_counts(ctx->threads) + (8 << 10); /* the sort's counters, and roundings */
+  assert_true(kith_peak_bytes(ctx) <= kith_index_bytes(&s.view, KITH_F32) + slack);
+  kith_index_destroy(&index);
+  uint64_t failures = 0;
+  for (uint64_t n = 1; n < 100; n++) { /* each of its allocations fails once */
+    kith_memory_fail_nth(n);
+    kith_status status = kith_index_build(ctx, &s.view, &grid, 0, KITH_F32, &index);
+    kith_memory_fail_nth(0);
+    kith_index_destroy(&index);
+    assert_int_equal(kith_memory_left(&ctx->memory), ctx->memory.limit);
+    if (status == KITH_OK)
+      break;
+    assert_int_equal(status, KITH_ERR_MEMORY);
+    assert_true(kith_message(ctx)[0] != '\0');
+    failures++;
+  }
+  assert_true(failures >= 7 && failures < 50);
+  free(s.memory);
+}
+
+/* ---- the predicate ---- */
+
+enum { MAX_DIM = 64 };
+
+typedef struct float_pair {
+  uint32_t dim;
+  float a[MAX_DIM], b[MAX_DIM];
+} float_pair;
+
+static double definition(const float_pair *p) {
+  double d2 = 0;
+  for (uint32_t c = 0; c < p->dim; c++) {
+    double t = (double)p->a[c] - (double)p->b[c];
+    d2 += t * t;
+  }
+  return d2;
+}
+
+static float filter_sum(const float_pair *p, const kith_predicate *predicate, bool fused) {
+  float sum = predicate->minus_eps2;
+  for (uint32_t c = 0; c < p->dim; c++) {
+    float t = p->a[c] - p->b[c];
+    sum = fused ? fmaf(t, t, sum) : sum + t * t;
+  }
+  return sum;
+}
+
+static float_pair random_pair(uint32_t dim, uint64_t *rng) {
+  float_pair p = {.dim = dim};
+  double scale = pow(10, 24 * random_unit(rng) - 12);
+  double offset = random_below(rng, 2) ? 0 : pow(10, 4 * random_unit(rng));
+  for (uint32_t c = 0; c < dim; c++) {
+    p.a[c] = (float)(scale * (offset + random_unit(rng)));
+    double size = random_below(rng, 3) ? 1 : pow(10, -6 * random_unit(rng));
+    p.b[c] = (float)((double)p.a[c] + scale * size * (2 * random_unit(rng) - 1));
+  }
+  return p;
+}
+
+/* Where the filter is sure it must be right, for pairs at eps within a few units in the last place. */
+static void test_predicate_band(void **state) {
+  (void)state;
+  uint64_t rng = 42, undecided = 0, filtered = 0;
+  for (uint32_t round = 0; round < 150000; round++) {
+    float_pair p = random_pair(1 + round % MAX_DIM, &rng);
+    double d2 = definition(&p);
+    double off = (2 * random_unit(&rng) - 1) * pow(2, -30 * random_unit(&rng));
+    double eps = sqrt(d2) * (1 + (round % 3 ? off * 0x1p-18 : 0));
+    kith_predicate predicate = kith_predicate_make(eps, p.dim);
+    assert_true(fabs((double)p.a[0] - (double)p.b[0]) <= predicate.reach || !(d2 <= predicate.eps2));
+    if (!predicate.filter)
+      continue;
+    filtered++;
+    for (int fused = 0; fused < 2; fused++) {
+      float sum = filter_sum(&p, &predicate, fused);
+      bool truth = d2 <= predicate.eps2;
+      if (sum < -predicate.band)
+        assert_true(truth);
+      else if (sum > predicate.band)
+        assert_false(truth);
+      else
+        undecided++;
+    }
+  }
+  assert_true(filtered > 100000 && undecided > 10000 && undecided < 2 * filtered);
+}
+
+/* The band must be narrow too: a pair off by ten bands is decided. */
+static void test_predicate_decides(void **state) {
+  (void)state;
+  uint64_t rng = 43;
+  for (uint32_t round = 0; round < 20000; round++) {
+    float_pair p = random_pair(1 + round % MAX_DIM, &rng);
+    double sign = round % 2 ? 1 : -1;
+    double eps = sqrt(definition(&p)) * (1 + sign * 10 * (p.dim + 6) * 0x1p-24);
+    kith_predicate predicate = kith_predicate_make(eps, p.dim);
+    float sum = filter_sum(&p, &predicate, round % 4 < 2);
+    if (predicate.filter)
+      assert_true(sign > 0 ? sum < -predicate.band : sum > predicate.band);
+  }
+}
+
+static void test_predicate_ends(void **state) {
+  (void)state;
+  assert_false(kith_predicate_make(0, 2).filter);
+  assert_false(kith_predicate_make(1e-16, 2).filter);
+  assert_false(kith_predicate_make(1e16, 2).filter);
+  assert_true(kith_predicate_make(1e-14, 2).filter && kith_predicate_make(1e14, 2).filter);
+  assert_true(kith_predicate_make(1e200, 2).everything && !kith_predicate_make(1e150, 2).everything);
+  kith_predicate zero = kith_predicate_make(0, 1);
+  double t = 0x1.6p-538; /* t * t underflows to 0, so this pair belongs at eps 0 */
+  assert_true(t * t <= zero.eps2 && t <= zero.reach);
+}
+
+/* ---- the memory budget ---- */
+
+static void test_memory_limits(void **state) {
+  (void)state;
+  kith_memory memory = {.limit = 1000};
+  void *a = kith_alloc(&memory, 600);
+  assert_non_null(a);
+  assert_int_equal((uintptr_t)a % 64, 0);
+  memset(a, 1, 600);
+  assert_null(kith_alloc(&memory, 401));
+  assert_null(kith_alloc(&memory, UINT64_MAX));
+  assert_null(kith_alloc(&memory, UINT64_MAX - 63));
+  void *b = kith_alloc(&memory, 400);
+  assert_non_null(b);
+  assert_int_equal(kith_memory_left(&memory), 0);
+  void *nothing = kith_alloc(&memory, 0);
+  assert_non_null(nothing);
+  kith_free(a);
+  assert_int_equal(kith_memory_left(&memory), 600);
+  assert_int_equal(atomic_load(&memory.peak), 1000);
+  kith_free(b);
+  kith_free(nothing);
+  kith_free(NULL);
+  assert_int_equal(kith_memory_left(&memory), 1000);
+}
+
+static void test_memory_results(void **state) {
+  (void)state;
+  kith_memory memory = {.limit = 1000};
+  void *result = kith_alloc_result(&memory, 5 << 20);
+  assert_non_null(result);
+  memset(result, 1, 5 << 20);
+  assert_int_equal(kith_memory_left(&memory), 1000);    /* exempt from the budget */
+  assert_int_equal(atomic_load(&memory.peak), 5 << 20); /* but seen by the peak */
+  void *work = kith_alloc(&memory, 1000);
+  assert_non_null(work);
+  assert_int_equal(atomic_load(&memory.peak), (5 << 20) + 1000);
+  kith_release_result(result);
+  assert_int_equal(atomic_load(&memory.results), 0);
+  kith_free(work);
+  memory = (kith_memory){0}; /* the result no longer needs it */
+  kith_free(result);
+  kith_release_result(NULL);
+  assert_int_equal(atomic_load(&memory.results), 0);
+}
+
+static void test_memory_failing(void **state) {
+  (void)state;
+  kith_memory memory = {.limit = 1000};
+  kith_memory_fail_nth(2);
+  void *a = kith_alloc(&memory, 10);
+  void *b = kith_alloc_result(&memory, 10);
+  void *c = kith_alloc(&memory, 10);
+  assert_true(a && !b && c);
+  kith_memory_fail_nth(1);
+  kith_memory_fail_nth(0);
+  void *d = kith_alloc(&memory, 10);
+  assert_non_null(d);
+  kith_free(a);
+  kith_free(c);
+  kith_free(d);
+  assert_int_equal(kith_memory_left(&memory), 1000);
+}
+
+/* Many threads at once never exceed the limit, and leave nothing behind. */
+static void test_memory_threads(void **state) {
+  (void)state;
+  kith_memory memory = {.limit = 4000};
+  bool exceeded = false;
+#pragma omp parallel num_threads(8) reduction(| : exceeded)
+  {
+    uint64_t rng = (uint64_t)omp_get_thread_num();
+    for (int i = 0; i < 3000; i++) {
+      void *block = kith_alloc(&memory, 1 + random_below(&rng, 1500));
+      exceeded |= atomic_load(&memory.used) > memory.limit;
+      kith_free(block);
+    }
+  }
+  assert_false(exceeded);
+  assert_true(atomic_load(&memory.peak) <= 4000 && atomic_load(&memory.peak) > 1000);
+  assert_int_equal(kith_memory_left(&memory), 4000);
+}
+
+/* ---- the choice of a grid ---- */
+
+static kith_choice choose(const point_set *s, double eps, uint32_t index_dims, double row_side) {
+  static kith_predicate predicate;
+  predicate = kith_predicate_make(eps, s->view.dim);
+  kith_question question = {.queries = &s->view,
+                            .candidates = &s->view,
+                            .predicate = &predicate,
+                            .min = s->min,
+                            .max = s->max,
+                            .index_dims = index_dims,
+                            .row_side = row_side};
+  kith_choice choice;
+  assert_int_equal(kith_choose_grid(ctx, &question, &choice), KITH_OK);
+  const kith_grid_spec *spec = &choice.spec;
+  assert_true(spec->k >= 1 && spec->k <= s->view.dim && spec->k <= KITH_GRID_DIMS);
+  assert_true(spec->row_side >= 0.25 && spec->row_side <= 64 && spec->x_side > 0 && isfinite(spec->x_side));
+  for (uint32_t j = 0; j < spec->k; j++) {
+    uint32_t d = spec->dims[j];
+    assert_true(d < s->view.dim && spec->low[d] <= spec->high[d]);
+    assert_true(spec->low[d] >= s->min[d] && spec->high[d] <= s->max[d]);
+    for (uint32_t other = 0; other < j; other++)
+      assert_true(spec->dims[other] != d);
+  }
+  assert_true(choice.why[0] != '\0' && strlen(choice.why) < sizeof choice.why);
+  kith_grid grid;
+  static kith_stencil stencil;
+  kith_grid_make(&grid, spec, &predicate);
+  assert_true(kith_stencil_make(&stencil, &grid, spec, &predicate) || spec->k > 1);
+  return choice;
+}
+
+static void test_choice(void **state) {
+  (void)state;
+  for (uint32_t dim = 1; dim <= 8; dim++) {
+    point_set s = make_set(3000, dim, KITH_F32, false, dim);
+    for (double eps = 1e-9; eps < 1e9; eps *= 31.6) {
+      kith_choice first = choose(&s, eps, 0, 0), again = choose(&s, eps, 0, 0);
+      assert_int_equal(first.spec.k, again.spec.k); /* the same input is always indexed in the same way */
+      assert_true(first.spec.row_side == again.spec.row_side && first.spec.x_side == again.spec.x_side);
+      kith_free(first.box);
+      kith_free(again.box);
+      kith_choice forced = choose(&s, eps, dim, 2);
+      assert_true(forced.spec.row_side == 2 && forced.spec.k == dim);
+      kith_free(forced.box);
+    }
+    kith_choice zero = choose(&s, 0, 0, 0);
+    kith_free(zero.box);
+    kith_choice infinite = choose(&s, 1.7e308, 0, 0);
+    kith_free(infinite.box);
+    free(s.memory);
+  }
+}
+
+/* Dense 2-D data is worth cutting in both dimensions; the wide one is cut where the other is flat. */
+static void test_choice_is_sensible(void **state) {
+  (void)state;
+  point_set s = make_set(20000, 2, KITH_F32, false, 5);
+  kith_choice dense = choose(&s, 0.01, 0, 0);
+  assert_int_equal(dense.spec.k, 2);
+  assert_true(dense.candidates > 1 && dense.candidates < 2000);
+  kith_free(dense.box);
+  for (uint64_t i = 0; i < s.view.n; i++)
+    ((float *)s.memory)[2 * i] = 0.5F;
+  s.min[0] = s.max[0] = 0.5;
+  kith_choice flat = choose(&s, 0.01, 1, 0);
+  assert_int_equal(flat.spec.dims[0], 1);
+  kith_free(flat.box);
+  ((float *)s.memory)[3] = 1e30F; /* one far outlier must not spoil the cells of the others */
+  s.max[1] = (double)1e30F;
+  kith_choice trimmed = choose(&s, 1e-6, 0, 0);
+  assert_true(trimmed.spec.high[1] < 2);
+  kith_free(trimmed.box);
+  free(s.memory);
+}
+
+static void test_choice_of_nothing(void **state) {
+  (void)state;
+  for (uint64_t n = 0; n <= 2; n++) {
+    point_set s = make_set(n, 3, KITH_F64, false, n);
+    kith_choice choice = choose(&s, 0.1, 0, 0);
+    kith_free(choice.box);
+    free(s.memory);
+  }
+  point_set s = make_set(500, 2, KITH_F32, false, 1);
+  for (uint64_t i = 0; i < 1000; i++)
+    ((float *)s.memory)[i] = NAN; /* nothing valid to sample */
+  s.min[0] = s.min[1] = s.max[0] = s.max[1] = 0;
+  kith_choice choice = choose(&s, 0.1, 0, 0);
+  kith_free(choice.box);
+  free(s.memory);
+}
+
+#define INDEX_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      INDEX_TEST(test_sort),
+      INDEX_TEST(test_sort_large),
+      INDEX_TEST(test_grid),
+      INDEX_TEST(test_inside_exists),
+      INDEX_TEST(test_index),
+      INDEX_TEST(test_wide_keys),
+      INDEX_TEST(test_index_memory),
+      INDEX_TEST(test_predicate_band),
+      INDEX_TEST(test_predicate_decides),
+      INDEX_TEST(test_predicate_ends),
+      INDEX_TEST(test_memory_limits),
+      INDEX_TEST(test_memory_results),
+      INDEX_TEST(test_memory_failing),
+      INDEX_TEST(test_memory_threads),
+      INDEX_TEST(test_choice),
+      INDEX_TEST(test_choice_is_sensible),
+      INDEX_TEST(test_choice_of_nothing),
+  };
+  return cmocka_run_group_tests_name("index", tests, NULL, NULL);
+}
