@@ -110,7 +110,7 @@ def document(r):
 
 
 def bars_of(row, what):
-    """(name, seconds, error down, error up) of kith and of the peers that ran."""
+    """(name, least seconds, most seconds) of kith and of the peers that ran."""
     ran = [{"peer": "kith", **row[what]}] + [p for p in row[what]["peers"] if p["query"]]
     return [(p["peer"], p["total"]["min"], p["total"]["max"]) for p in ran]
 
@@ -122,10 +122,9 @@ def plot_bars(axes, rows, what):
             y = i + (list(COLORS).index(name) - 1.5) * height
             axes.barh(y, least, height * 0.9, color=COLORS[name], label=name if i == 0 else None)
             axes.plot([least, most], [y, y], color="#555555", linewidth=0.8)
-        axes.text(row[what]["total"]["max"] * 1.15, i - 1.5 * height, f"{row[what]['ratio']:.0f} x faster",
+        axes.text(row[what]["total"]["max"] * 1.15, i - 1.5 * height, f"{row[what]['ratio']:.1f} x",
                   va="center", fontsize=8, color=COLORS["kith"])
     axes.set_yticks(range(len(rows)), [label(row) for row in rows])
-    axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xlabel("seconds, index included: least, and line to the most")
     axes.set_title({"count": "count", "table": "neighbour table"}[what])
@@ -134,11 +133,12 @@ def plot_bars(axes, rows, what):
 
 
 def plot_speed(r, path):
-    figure, panels = plt.subplots(1, 2, figsize=(11, 4.2), sharey=True)
+    figure, panels = plt.subplots(1, 2, figsize=(11, 4.2), sharex=True, sharey=True)
     for axes, what in zip(panels, ("count", "table")):
         plot_bars(axes, r["rows"], what)
-    panels[1].legend(frameon=False, fontsize=8, loc="best")
-    figure.suptitle(f"Exact epsilon self-join, {r['threads']} threads, {r['cpu']}", fontsize=10)
+    panels[0].invert_yaxis()  # both: they share it
+    panels[1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    figure.suptitle(f"Exact epsilon self-join, {r['threads']} threads, {r['cpu']}{caveat(r)}", fontsize=10)
     finish(figure, path)
 
 
@@ -158,8 +158,13 @@ def plot_scaling(r, path):
         axes.set_ylabel(name)
         axes.grid(color="#dddddd", linewidth=0.6)
     panels[0].legend(frameon=False)
-    figure.suptitle("Uniform in 2-D, 12.6 neighbours a point; dotted: linear in n", fontsize=10)
+    figure.suptitle("Uniform in 2-D, 12.6 neighbours a point; dotted: linear in n" + caveat(r), fontsize=10)
     finish(figure, path)
+
+
+def caveat(r):
+    """A picture travels without its text, so it carries the warning itself."""
+    return "" if r["quiet"] and not r["quick"] else "\nNOT A RESULT: quick mode or busy machine"
 
 
 def finish(figure, path):

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/team.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,7 +99,11 @@ kith_status kith_context_create(const kith_context_options *options, kith_contex
   return status ? status : choose_isa(ctx, opt.isa);
 }
 
-void kith_context_destroy(kith_context *ctx) { free(ctx); }
+void kith_context_destroy(kith_context *ctx) {
+  if (ctx)
+    kith_team_destroy(ctx);
+  free(ctx);
+}
 
 const char *kith_message(const kith_context *ctx) { return ctx->message; }
 

@@ -12,8 +12,11 @@
 
 typedef enum kith_isa_level { KITH_ISA_SCALAR, KITH_ISA_AVX2, KITH_ISA_AVX512 } kith_isa_level;
 
+typedef struct kith_team kith_team;
+
 struct kith_context {
   kith_memory memory;
+  kith_team *team; /* the threads beside the caller's (team.h), once they were needed */
   uint32_t threads;
   kith_isa_level isa;
   atomic_bool cancel;

@@ -5,13 +5,17 @@
  * ids and coordinates in the sorted order and cut the directory where keys change. */
 #include "index/index.h"
 
+#include "base/team.h"
 #include "index/sort.h"
 
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 enum { LOW_WORD = 32 };
+
+typedef struct directory_counts {
+  uint32_t cells, rows;
+} directory_counts;
 
 /* Everything the stages of one build share. */
 typedef struct build {
@@ -23,9 +27,11 @@ typedef struct build {
   uint64_t *items, *spare; /* n each; spare lies in the room of the coordinates if that is large enough */
   uint64_t *own_spare;     /* otherwise */
   uint32_t *counts;        /* of the sort */
+  directory_counts *ends;  /* of the shares of the directory, once summed */
+  uint32_t word_shift;     /* which word of the keys is being packed */
 } build;
 
-enum { BLOCK = 256 };
+enum { BLOCK = 1024 };
 
 /* The keys of the points with ids (uint32_t)items[0..n), n <= BLOCK: one dimension after the other. */
 static void find_keys(const kith_points *shared, const kith_grid *grid, const uint64_t *items, uint32_t n,
@@ -48,38 +54,57 @@ static bool row_is_valid(const kith_points *points, uint64_t i) {
   return true;
 }
 
+/* Calls fn for every block of up to BLOCK positions (or points), on all threads. */
+static void each_block(build *b, kith_item_fn fn) {
+  kith_each(b->ctx, (b->index->n + BLOCK - 1) / BLOCK, fn, b);
+}
+
+/* Where block number `block` begins, and how many it holds. */
+static uint64_t block_begin(uint64_t block) { return block * BLOCK; }
+static uint32_t block_size(const build *b, uint64_t block) {
+  uint64_t left = b->index->n - block_begin(block);
+  return left < BLOCK ? (uint32_t)left : BLOCK;
+}
+
 /* Lists the ids of the valid rows. Inputs with invalid rows are rare: one thread will do for them. */
-static void list_ids(build *b) {
-  uint64_t n = b->points->n;
-  if (!b->has_invalid) {
-#pragma omp parallel for num_threads((int)b->ctx->threads) schedule(static)
-    for (uint64_t i = 0; i < n; i++)
-      b->items[i] = i;
-    return;
-  }
+static void list_valid_ids(build *b) {
   uint64_t valid = 0;
-  for (uint64_t i = 0; i < n; i++)
+  for (uint64_t i = 0; i < b->points->n; i++)
     if (row_is_valid(b->points, i))
       b->items[valid++] = i;
 }
 
+static void list_ids(void *argument, uint64_t block) {
+  build *b = argument;
+  uint64_t at = block_begin(block);
+  for (uint32_t i = 0; i < block_size(b, block); i++)
+    b->items[at + i] = at + i;
+}
+
+/* spare: (word of the key, id), for the ids of a block in the order they are in. */
+static void pack_word(void *argument, uint64_t block) {
+  build *b = argument;
+  uint64_t at = block_begin(block);
+  uint32_t size = block_size(b, block);
+  uint64_t keys[BLOCK];
+  find_keys(b->points, b->grid, b->items + at, size, keys);
+  for (uint32_t i = 0; i < size; i++)
+    b->spare[at + i] = (keys[i] >> b->word_shift) << LOW_WORD | (uint32_t)b->items[at + i];
+}
+
 /* Sorts the ids in items, stably, by bits [shift, shift + bits) of their keys; bits <= 32. */
 static void sort_by_word(build *b, uint32_t shift, uint32_t bits) {
-  uint64_t n = b->index->n;
-#pragma omp parallel for num_threads((int)b->ctx->threads) schedule(static)
-  for (uint64_t at = 0; at < n; at += BLOCK) {
-    uint32_t size = n - at < BLOCK ? (uint32_t)(n - at) : BLOCK;
-    uint64_t keys[BLOCK];
-    find_keys(b->points, b->grid, b->items + at, size, keys);
-    for (uint32_t i = 0; i < size; i++)
-      b->spare[at + i] = (keys[i] >> shift) << LOW_WORD | (uint32_t)b->items[at + i];
-  }
-  kith_sort(b->spare, b->items, n, LOW_WORD, bits, b->counts, b->ctx->threads);
+  b->word_shift = shift;
+  each_block(b, pack_word);
+  kith_sort(b->ctx, b->spare, b->items, b->index->n, LOW_WORD, bits, b->counts);
 }
 
 static void sort_items(build *b) {
   uint32_t bits = b->grid->key_bits;
-  list_ids(b);
+  if (b->has_invalid)
+    list_valid_ids(b);
+  else
+    each_block(b, list_ids);
   sort_by_word(b, 0, bits < LOW_WORD ? bits : LOW_WORD);
   if (bits > LOW_WORD)
     sort_by_word(b, LOW_WORD, bits - LOW_WORD);
@@ -107,40 +132,40 @@ static void gather_column(const build *b, uint32_t c, const uint64_t range[2]) {
     gather_f32(b, c, range);
 }
 
-/* Gathers ids and coordinates; blocks keep the rows of the input in cache for all their columns. */
-static void gather(const build *b) {
-  uint64_t n = b->index->n;
-#pragma omp parallel for num_threads((int)b->ctx->threads) schedule(static)
-  for (uint64_t block = 0; block < n; block += BLOCK) {
-    uint64_t range[2] = {block, block + BLOCK < n ? block + BLOCK : n};
-    for (uint64_t i = range[0]; i < range[1]; i++)
-      b->index->ids[i] = (uint32_t)b->items[i];
-    for (uint32_t c = 0; c < b->points->dim; c++)
-      gather_column(b, c, range);
-  }
+/* Gathers the ids and coordinates of a block, while the rows of the input are in cache for all columns. */
+static void gather(void *argument, uint64_t block) {
+  const build *b = argument;
+  uint64_t range[2] = {block_begin(block), block_begin(block) + block_size(b, block)};
+  for (uint64_t i = range[0]; i < range[1]; i++)
+    b->index->ids[i] = (uint32_t)b->items[i];
+  for (uint32_t c = 0; c < b->points->dim; c++)
+    gather_column(b, c, range);
 }
 
-/* Replaces every item by its full key: ids are in the index now. */
-static void unpack_keys(const build *b) {
-  uint64_t n = b->index->n;
-#pragma omp parallel for num_threads((int)b->ctx->threads) schedule(static)
-  for (uint64_t at = 0; at < n; at += BLOCK) {
-    uint32_t size = n - at < BLOCK ? (uint32_t)(n - at) : BLOCK;
-    uint64_t *items = b->items + at;
-    if (b->grid->key_bits > LOW_WORD)
-      find_keys(b->points, b->grid, items, size, items);
-    else
-      for (uint32_t i = 0; i < size; i++)
-        items[i] >>= LOW_WORD;
-  }
+/* Replaces every item of a block by its full key: ids are in the index by then. */
+static void unpack_keys(void *argument, uint64_t block) {
+  const build *b = argument;
+  uint64_t *items = b->items + block_begin(block);
+  uint32_t size = block_size(b, block);
+  if (b->grid->key_bits > LOW_WORD)
+    find_keys(b->points, b->grid, items, size, items);
+  else
+    for (uint32_t i = 0; i < size; i++)
+      items[i] >>= LOW_WORD;
 }
 
-typedef struct directory_counts {
-  uint32_t cells, rows;
-} directory_counts;
+enum { SHARES = 64 }; /* that the directory is made in */
 
-/* Counts the cells and rows that begin in a range of positions. */
-static directory_counts count_directory(const build *b, const uint64_t range[2]) {
+static void share_range(const build *b, uint64_t share, uint64_t range[2]) {
+  range[0] = kith_share_begin(b->index->n, share, SHARES);
+  range[1] = kith_share_begin(b->index->n, share + 1, SHARES);
+}
+
+/* Counts the cells and rows that begin in a share of the positions. */
+static void count_directory(void *argument, uint64_t share) {
+  build *b = argument;
+  uint64_t range[2];
+  share_range(b, share, range);
   uint32_t x_bits = b->grid->x_bits;
   uint32_t cells = 0;
   uint32_t rows = 0;
@@ -151,30 +176,32 @@ static directory_counts count_directory(const build *b, const uint64_t range[2])
     rows += key >> x_bits != last >> x_bits;
     last = key;
   }
-  return (directory_counts){cells, rows};
+  b->ends[share] = (directory_counts){cells, rows};
 }
 
-/* Writes the cells and rows that begin in a range; `end` is one past the last of them. Goes backwards and
- * stores at every point, so that the first point of a cell has the last word: no branches to mispredict. */
-static void write_directory(const build *b, const uint64_t range[2], directory_counts end) {
+/* Writes the cells and rows that begin in a share. Goes backwards and stores at every point, so that the first
+ * point of a cell has the last word: no branches to mispredict. */
+static void write_directory(void *argument, uint64_t share) {
+  const build *b = argument;
   kith_index *index = b->index;
   uint32_t x_bits = b->grid->x_bits;
   uint64_t x_mask = (UINT64_C(1) << x_bits) - 1;
+  uint64_t range[2];
+  share_range(b, share, range);
   uint64_t before = range[0] > 0 ? b->items[range[0] - 1] : ~b->items[0];
   uint64_t stop = range[0];
   while (stop < range[1] && b->items[stop] == before)
-    stop++; /* the cell of these began in an earlier range */
+    stop++; /* the cell of these began in an earlier share */
   if (stop == range[1])
     return;
-  uint32_t cell = end.cells - 1;
-  uint32_t row = end.rows - 1;
+  uint32_t cell = b->ends[share].cells - 1;
+  uint32_t row = b->ends[share].rows - 1;
   for (uint64_t i = range[1]; i-- > stop;) {
     uint64_t key = b->items[i];
     uint64_t previous = i > stop ? b->items[i - 1] : before;
     index->cell_x[cell] = (uint32_t)(key & x_mask);
     index->cell_start[cell] = (uint32_t)i;
-    bool row_begins = key >> x_bits != previous >> x_bits;
-    if (row_begins) {
+    if (key >> x_bits != previous >> x_bits) {
       index->row_number[row] = key >> x_bits;
       index->row_cell[row] = cell;
       row--;
@@ -200,29 +227,20 @@ static kith_status allocate_directory(build *b, directory_counts total) {
   return KITH_OK;
 }
 
-/* Cuts the directory in shares of positions: count, sum, write. */
+/* Makes the directory: count, sum, write. */
 static kith_status make_directory(build *b) {
-  enum { SHARES = 64 };
-  directory_counts end[SHARES];
-  uint64_t n = b->index->n;
-#pragma omp parallel for num_threads((int)b->ctx->threads) schedule(static)
-  for (int s = 0; s < SHARES; s++) {
-    uint64_t range[2] = {n * (uint64_t)s / SHARES, n * (uint64_t)(s + 1) / SHARES};
-    end[s] = n ? count_directory(b, range) : (directory_counts){0, 0};
-  }
+  directory_counts ends[SHARES] = {{0, 0}};
+  uint64_t shares = b->index->n ? SHARES : 0;
+  b->ends = ends;
+  kith_each(b->ctx, shares, count_directory, b);
   for (int s = 1; s < SHARES; s++) {
-    end[s].cells += end[s - 1].cells;
-    end[s].rows += end[s - 1].rows;
+    ends[s].cells += ends[s - 1].cells;
+    ends[s].rows += ends[s - 1].rows;
   }
-  kith_status status = allocate_directory(b, end[SHARES - 1]);
-  if (status)
-    return status;
-#pragma omp parallel for num_threads((int)b->ctx->threads) schedule(static)
-  for (int s = 0; s < SHARES; s++) {
-    uint64_t range[2] = {n * (uint64_t)s / SHARES, n * (uint64_t)(s + 1) / SHARES};
-    write_directory(b, range, end[s]);
-  }
-  return KITH_OK;
+  kith_status status = allocate_directory(b, ends[SHARES - 1]);
+  if (!status)
+    kith_each(b->ctx, shares, write_directory, b);
+  return status;
 }
 
 static uint64_t coordinate_bytes(uint32_t dim, kith_dtype dtype, uint64_t stride) {
@@ -253,7 +271,7 @@ static void clear_slack(kith_index *index) {
 static kith_status allocate_sort(build *b) {
   kith_memory *memory = &b->ctx->memory;
   uint64_t bytes = sizeof(uint64_t) * b->index->n;
-  uint64_t count_bytes = sizeof(uint32_t) * kith_sort_counts(b->ctx->threads);
+  uint64_t count_bytes = sizeof(uint32_t) * kith_sort_counts(b->ctx);
   bool fits = bytes <= coordinate_bytes(b->index->dim, b->index->dtype, b->index->stride);
   b->items = kith_alloc(memory, bytes);
   b->counts = kith_alloc(memory, count_bytes);
@@ -278,9 +296,9 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
     status = kith_check_cancel(ctx);
     goto done;
   }
-  gather(&b);
+  each_block(&b, gather);
   clear_slack(index);
-  unpack_keys(&b);
+  each_block(&b, unpack_keys);
   status = make_directory(&b);
 done:
   kith_free(b.items);
@@ -299,12 +317,6 @@ void kith_index_destroy(kith_index *index) {
   kith_free(index->row_number);
   kith_free(index->row_cell);
   *index = (kith_index){0};
-}
-
-uint64_t kith_index_bytes(const kith_points *points, kith_dtype dtype) {
-  uint64_t n = points->n;
-  uint64_t kept = coordinate_bytes(points->dim, dtype, n + KITH_INDEX_SLACK) + 4 * n;
-  return kept + 16 * n + 20 * n;
 }
 
 /* The last i with starts[i] <= value, for ascending starts[0..n) with starts[0] <= value. */

@@ -39,9 +39,6 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
 
 void kith_index_destroy(kith_index *index);
 
-/* Bytes that building it may hold at once, at most (every point in a cell of its own). */
-uint64_t kith_index_bytes(const kith_points *points, kith_dtype dtype);
-
 /* The last cell that starts at or before position p, and the last row that starts at or before a cell. */
 uint32_t kith_index_cell_at(const kith_index *index, uint32_t position);
 uint32_t kith_index_row_at(const kith_index *index, uint32_t cell);

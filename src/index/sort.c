@@ -6,48 +6,69 @@
  * by all threads together instead. O(n * passes). */
 #include "index/sort.h"
 
-#include <omp.h>
+#include "base/team.h"
+
 #include <string.h>
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 enum { LARGE_BUCKET = 1 << 16 };
 
-uint64_t kith_sort_counts(uint32_t threads) { return (uint64_t)threads * DIGITS + DIGITS + 1; }
+/* One sort, or one bucket of it. */
+typedef struct sort_job {
+  kith_context *ctx;
+  uint64_t *from, *to;
+  uint64_t n;
+  uint32_t low; /* of the digit being spread, or of the bits that buckets are sorted by */
+  uint32_t bits;
+  uint64_t shares;      /* that the items are spread in */
+  uint32_t *counts;     /* [share][digit] */
+  const uint32_t *ends; /* of the buckets */
+  uint64_t large;       /* buckets of more items are not for one thread */
+} sort_job;
+
+static uint64_t max_shares(const kith_context *ctx) { return kith_shares(ctx, UINT64_MAX, 1); }
+
+uint64_t kith_sort_counts(const kith_context *ctx) { return (max_shares(ctx) + 1) * DIGITS; }
 
 static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* Turns counts[thread][digit] into start positions. */
-static void sum_counts(uint32_t *counts, uint32_t threads) {
-  uint32_t sum = 0;
-  for (uint32_t digit = 0; digit < DIGITS; digit++)
-    for (uint32_t t = 0; t < threads; t++) {
-      uint32_t count = counts[t * DIGITS + digit];
-      counts[t * DIGITS + digit] = sum;
-      sum += count;
-    }
+static void count_share(void *argument, uint64_t share) {
+  const sort_job *job = argument;
+  uint32_t *counts = job->counts + share * DIGITS;
+  uint32_t mask = (1U << job->bits) - 1;
+  memset(counts, 0, DIGITS * sizeof *counts);
+  uint64_t end = kith_share_begin(job->n, share + 1, job->shares);
+  for (uint64_t i = kith_share_begin(job->n, share, job->shares); i < end; i++)
+    counts[(job->from[i] >> job->low) & mask]++;
 }
 
-/* Spreads from[0..n) over to[0..n) by the digit at `low`, all threads together: each counts its share of the
- * items, the counts are summed over (digit, thread), and each scatters its share. */
-static void spread(const uint64_t *from, uint64_t *to, uint64_t n, uint32_t low, uint32_t mask,
-                   uint32_t *counts, uint32_t threads) {
-  memset(counts, 0, sizeof *counts * threads * DIGITS);
-#pragma omp parallel num_threads((int)threads)
-  {
-    /* The runtime may give fewer threads than asked for: shares are cut by the number that came. */
-    uint64_t team = (uint64_t)omp_get_num_threads();
-    uint64_t t = (uint64_t)omp_get_thread_num();
-    uint64_t begin = n * t / team;
-    uint64_t end = n * (t + 1) / team;
-    uint32_t *mine = counts + t * DIGITS;
-    for (uint64_t i = begin; i < end; i++)
-      mine[(from[i] >> low) & mask]++;
-#pragma omp barrier
-#pragma omp single
-    sum_counts(counts, (uint32_t)team);
-    for (uint64_t i = begin; i < end; i++)
-      to[mine[(from[i] >> low) & mask]++] = from[i];
+static void scatter_share(void *argument, uint64_t share) {
+  const sort_job *job = argument;
+  uint32_t *places = job->counts + share * DIGITS;
+  uint32_t mask = (1U << job->bits) - 1;
+  uint64_t end = kith_share_begin(job->n, share + 1, job->shares);
+  for (uint64_t i = kith_share_begin(job->n, share, job->shares); i < end; i++)
+    job->to[places[(job->from[i] >> job->low) & mask]++] = job->from[i];
+}
+
+/* Spreads from[0..n) over to[0..n) by a digit, all threads together: count the digits of every share of the
+ * items, sum over (digit, share), scatter every share. Writes the ends of the buckets unless ends is NULL. */
+static void spread(const sort_job *whole, uint32_t *ends) {
+  enum { GRAIN = 4096 };
+  sort_job job = *whole;
+  job.shares = kith_shares(job.ctx, job.n, GRAIN);
+  kith_each(job.ctx, job.shares, count_share, &job);
+  uint32_t sum = 0;
+  for (uint32_t digit = 0; digit < DIGITS; digit++) {
+    for (uint64_t s = 0; s < job.shares; s++) {
+      uint32_t count = job.counts[s * DIGITS + digit];
+      job.counts[s * DIGITS + digit] = sum;
+      sum += count;
+    }
+    if (ends)
+      ends[digit] = sum;
   }
+  kith_each(job.ctx, job.shares, scatter_share, &job);
 }
 
 /* One pass of one thread; digits of up to 2^bits values. */
@@ -105,13 +126,19 @@ static void sort_bucket(uint64_t *items, uint64_t *scratch, uint64_t n, uint32_t
 }
 
 /* The same by all threads, for a large bucket. */
-static void sort_large_bucket(uint64_t *items, uint64_t *scratch, uint64_t n, uint32_t low, uint32_t bits,
-                              uint32_t *counts, uint32_t threads) {
-  uint64_t *from = items;
-  uint64_t *to = scratch;
-  for (uint32_t done = 0; done < bits; done += DIGIT_BITS) {
-    uint32_t width = min_u32(DIGIT_BITS, bits - done);
-    spread(from, to, n, low + done, (1U << width) - 1, counts, threads);
+static void sort_large_bucket(const sort_job *whole, uint64_t begin, uint64_t n) {
+  uint64_t *from = whole->to + begin;
+  uint64_t *to = whole->from + begin;
+  uint64_t *items = from;
+  for (uint32_t done = 0; done < whole->bits; done += DIGIT_BITS) {
+    sort_job pass = {.ctx = whole->ctx,
+                     .from = from,
+                     .to = to,
+                     .n = n,
+                     .low = whole->low + done,
+                     .bits = min_u32(DIGIT_BITS, whole->bits - done),
+                     .counts = whole->counts};
+    spread(&pass, NULL);
     uint64_t *sorted = to;
     to = from;
     from = sorted;
@@ -120,32 +147,35 @@ static void sort_large_bucket(uint64_t *items, uint64_t *scratch, uint64_t n, ui
     memcpy(items, from, n * sizeof *items);
 }
 
-void kith_sort(uint64_t *from, uint64_t *to, uint64_t n, uint32_t low, uint32_t bits, uint32_t *counts,
-               uint32_t threads) {
+enum { BUCKETS_PER_ITEM = 16 };
+
+static void sort_some_buckets(void *argument, uint64_t item) {
+  const sort_job *job = argument;
+  for (uint64_t digit = item * BUCKETS_PER_ITEM; digit < (item + 1) * BUCKETS_PER_ITEM; digit++) {
+    uint32_t begin = digit ? job->ends[digit - 1] : 0;
+    uint32_t n = job->ends[digit] - begin;
+    if (n <= job->large)
+      sort_bucket(job->to + begin, job->from + begin, n, job->low, job->bits);
+  }
+}
+
+void kith_sort(kith_context *ctx, uint64_t *from, uint64_t *to, uint64_t n, uint32_t low, uint32_t bits,
+               uint32_t *counts) {
   uint32_t top = min_u32(bits, DIGIT_BITS);
   uint32_t rest = bits - top;
-  uint32_t *ends = counts + (uint64_t)threads * DIGITS;
-  spread(from, to, n, low + rest, (1U << top) - 1, counts, threads);
+  uint32_t *ends = counts + max_shares(ctx) * DIGITS;
+  sort_job job = {.ctx = ctx, .from = from, .to = to, .n = n, .low = low + rest, .bits = top, .counts = counts};
+  spread(&job, ends);
   if (rest == 0)
     return;
-  /* After spreading, the last thread's position of a digit is where its bucket ends. Threads that did not
-   * come left zeros, hence the maximum. */
-  for (uint32_t digit = 0; digit < DIGITS; digit++) {
-    ends[digit] = 0;
-    for (uint32_t t = 0; t < threads; t++)
-      if (counts[t * DIGITS + digit] > ends[digit])
-        ends[digit] = counts[t * DIGITS + digit];
-  }
-  uint64_t large = n / 4 > LARGE_BUCKET ? n / 4 : LARGE_BUCKET;
+  job.low = low;
+  job.bits = rest;
+  job.ends = ends;
+  job.large = n / 4 > LARGE_BUCKET ? n / 4 : LARGE_BUCKET;
   for (uint32_t digit = 0; digit < DIGITS; digit++) {
     uint32_t begin = digit ? ends[digit - 1] : 0;
-    if (ends[digit] - begin > large)
-      sort_large_bucket(to + begin, from + begin, ends[digit] - begin, low, rest, counts, threads);
+    if (ends[digit] - begin > job.large)
+      sort_large_bucket(&job, begin, ends[digit] - begin);
   }
-#pragma omp parallel for num_threads((int)threads) schedule(dynamic, 8)
-  for (uint32_t digit = 0; digit < DIGITS; digit++) {
-    uint32_t begin = digit ? ends[digit - 1] : 0;
-    if (ends[digit] - begin <= large)
-      sort_bucket(to + begin, from + begin, ends[digit] - begin, low, rest);
-  }
+  kith_each(ctx, DIGITS / BUCKETS_PER_ITEM, sort_some_buckets, &job);
 }

@@ -5,10 +5,10 @@
 #include "base/context.h"
 
 /* Sorts from[0..n) into to[0..n) by bits [low, low + bits); from is scratch afterwards. counts must hold
- * kith_sort_counts(threads) numbers. */
-void kith_sort(uint64_t *from, uint64_t *to, uint64_t n, uint32_t low, uint32_t bits, uint32_t *counts,
-               uint32_t threads);
+ * kith_sort_counts(ctx) numbers. */
+void kith_sort(kith_context *ctx, uint64_t *from, uint64_t *to, uint64_t n, uint32_t low, uint32_t bits,
+               uint32_t *counts);
 
-uint64_t kith_sort_counts(uint32_t threads);
+uint64_t kith_sort_counts(const kith_context *ctx);
 
 #endif

@@ -18,6 +18,7 @@ typedef struct join {
   kith_join_options options;
   const kith_points *a;
   const kith_points *b; /* a itself when a set is joined with itself */
+  bool one_set;
   kith_predicate predicate;
   double *box; /* min[dim], max[dim] of both sets, then of b alone */
   uint64_t invalid[2];
@@ -31,7 +32,7 @@ typedef struct join {
   kith_join_report report;
 } join;
 
-static bool with_itself(const join *j) { return j->a == j->b; }
+static bool with_itself(const join *j) { return j->one_set; }
 
 kith_join_options kith_join_options_init(double eps) {
   return (kith_join_options){.struct_size = sizeof(kith_join_options), .eps = eps};
@@ -165,7 +166,7 @@ static kith_status create_engine(join *j) {
 
 static kith_status prepare(join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
                            const kith_join_options *options) {
-  *j = (join){.ctx = ctx, .a = a, .b = b ? b : a, .report = kith_join_report_init()};
+  *j = (join){.ctx = ctx, .a = a, .b = b ? b : a, .one_set = !b, .report = kith_join_report_init()};
   kith_call_begin(ctx);
   kith_status status = check_points(j);
   if (!status)
@@ -181,7 +182,16 @@ static kith_status prepare(join *j, kith_context *ctx, const kith_points *a, con
     return status;
   j->report.seconds_plan = planned - began;
   j->report.seconds_index = kith_seconds() - planned;
+  j->report.cells = j->index_b.n_cells;
   return kith_check_cancel(ctx);
+}
+
+/* The index is not needed any more: makes room for the result. */
+static void release_index(join *j) {
+  kith_engine_destroy(j->engine);
+  j->engine = NULL;
+  kith_index_destroy(&j->index_a);
+  kith_index_destroy(&j->index_b);
 }
 
 /* Releases everything and, on success, hands the report to the caller. */
@@ -190,7 +200,6 @@ static kith_status release(join *j, kith_status status, kith_join_report *report
   mine->tested = j->tally.tested;
   mine->inside = j->tally.inside;
   mine->invalid_rows = j->invalid[0] + j->invalid[1];
-  mine->cells = j->index_b.n_cells;
   mine->index_dims = j->grid.k;
   mine->cell_side = j->grid.k > 1 ? j->grid.side[1] : j->grid.side[0];
   mine->peak_bytes = kith_peak_bytes(j->ctx);
@@ -199,9 +208,7 @@ static kith_status release(join *j, kith_status status, kith_join_report *report
     mine->struct_size = size;
     memcpy(report, mine, size);
   }
-  kith_engine_destroy(j->engine);
-  kith_index_destroy(&j->index_a);
-  kith_index_destroy(&j->index_b);
+  release_index(j);
   kith_free(j->stencil);
   kith_free(j->choice.box);
   kith_free(j->box);
@@ -355,6 +362,8 @@ static kith_status collect_table(join *j, kith_table *table, uint64_t *offsets, 
   kith_stage_begin(j->ctx, "join", 0.95);
   kith_status status = run(j, &work);
   *done = !status && !atomic_load(&pool.overflow);
+  if (*done)
+    release_index(j);
   if (*done && !(status = allocate_table(j, table, atomic_load(&pool.used)))) {
     place_rows(j, &pool, (uint32_t *)table->neighbors, offsets);
     j->report.pairs = table->n_pairs;

@@ -67,23 +67,40 @@ static void count_query(const kith_sample *sample, uint32_t q, double inverse_re
   }
 }
 
-/* Queries are added until enough points were met; what is still rare then is expensive for nobody. */
-static void count_candidates(const kith_sample *sample, double reach, double n_candidates,
+/* The share of the box around all points that a window of the given half width covers in sampled dimension j.
+ */
+static double share(const kith_question *question, const kith_sample *sample, uint32_t j, double half_width) {
+  uint32_t d = sample->dims[j];
+  double extent = question->max[d] - question->min[d];
+  double width = 2 * half_width * question->predicate->reach;
+  return width < extent ? width / extent : 1;
+}
+
+/* Candidates per query. Queries are added until enough sampled points were met. What uniform points would
+ * give is added, so that where the sample saw nothing the answer is still of the right kind. */
+static void count_candidates(const kith_question *question, const kith_sample *sample,
                              candidate_counts *result) {
   enum { ENOUGH = 30000 };
   memset(result, 0, sizeof *result);
   uint32_t queries = 0;
   while (queries < sample->n_queries && result->counts[0][0] < ENOUGH)
-    count_query(sample, queries++, 1 / reach, result);
-  double scale = queries && sample->n_points ? n_candidates / sample->n_points / queries : 0;
-  for (uint32_t s = 0; s < N_SIDES; s++)
+    count_query(sample, queries++, 1 / question->predicate->reach, result);
+  double n = (double)question->candidates->n;
+  double scale = queries && sample->n_points ? n / sample->n_points / queries : 0;
+  for (uint32_t s = 1; s < N_SIDES; s++)
     result->counts[0][s] = result->counts[0][0];
   for (uint32_t j = 1; j < sample->n_dims; j++)
     for (uint32_t s = 1; s < N_SIDES; s++)
       result->counts[j][s] += result->counts[j][s - 1];
-  for (uint32_t j = 0; j < sample->n_dims; j++)
-    for (uint32_t s = 0; s < N_SIDES; s++)
-      result->counts[j][s] = (result->counts[j][s] + 0.5) * scale;
+  for (uint32_t s = 0; s < N_SIDES; s++) {
+    double uniform = n * share(question, sample, 0, 1);
+    for (uint32_t j = 0; j < sample->n_dims; j++) {
+      if (j > 0)
+        uniform *= share(question, sample, j, HALF_WIDTHS[s]);
+      double enough = fmin(result->counts[j][s] / 32, 1);
+      result->counts[j][s] = result->counts[j][s] * scale + (1 - enough) * uniform;
+    }
+  }
 }
 
 typedef struct option {
@@ -112,7 +129,7 @@ static option weigh(uint32_t k, double side, double window, uint32_t dim, double
 
 static option best_option(const kith_question *question, const kith_sample *sample, double reach) {
   candidate_counts counted;
-  count_candidates(sample, reach, (double)question->candidates->n, &counted);
+  count_candidates(question, sample, &counted);
   uint32_t x = sample->dims[0];
   double row_length = (question->max[x] - question->min[x]) / reach;
   option best = {.cost = INFINITY};

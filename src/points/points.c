@@ -11,7 +11,10 @@
  * data far from the origin keeps its digits. O(n dim) time; summaries need no memory beyond the stack. */
 #include "points/points.h"
 
+#include "base/team.h"
+
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 kith_points kith_points_f32(const float *data, uint64_t n, uint32_t dim) {
@@ -283,30 +286,48 @@ static void partial_merge(const partial *seen, uint32_t dim, kith_points_summary
   }
 }
 
+/* A pass over the points, shared by the threads. */
+typedef struct summary_pass {
+  const kith_points *points;
+  kith_points_summary *summary;
+  uint64_t block_rows, n_blocks, shares;
+  pthread_mutex_t lock; /* of the summary */
+} summary_pass;
+
+/* Looks at one share of the blocks, then adds what it saw. */
+static void summarize_share(void *argument, uint64_t share) {
+  summary_pass *pass = argument;
+  const kith_points *points = pass->points;
+  partial seen;
+  partial_begin(&seen, points->dim);
+  uint64_t last = kith_share_begin(pass->n_blocks, share + 1, pass->shares);
+  for (uint64_t block = kith_share_begin(pass->n_blocks, share, pass->shares); block < last; block++) {
+    uint64_t begin = block * pass->block_rows;
+    uint64_t end = points->n - begin < pass->block_rows ? points->n : begin + pass->block_rows;
+    if (!fold_rows(points, begin, end, &seen))
+      walk_rows(points, begin, end, &seen);
+  }
+  pthread_mutex_lock(&pass->lock);
+  partial_merge(&seen, points->dim, pass->summary);
+  pthread_mutex_unlock(&pass->lock);
+}
+
 void kith_points_summarize(kith_context *ctx, const kith_points *points, kith_points_summary *summary) {
   uint32_t dim = points->dim;
   uint32_t least = points->row_stride == value_bytes(points) ? BLOCK_ROWS_COLUMNWISE : BLOCK_ROWS_LEAST;
   uint64_t block_rows = BLOCK_VALUES / dim > least ? BLOCK_VALUES / dim : least;
-  uint64_t n_blocks = (points->n + block_rows - 1) / block_rows;
   *summary = (kith_points_summary){.first_invalid_row = UINT64_MAX, .min = summary->min, .max = summary->max};
   for (uint32_t c = 0; c < dim; c++) {
     summary->min[c] = INFINITY;
     summary->max[c] = -INFINITY;
   }
-#pragma omp parallel num_threads((int)ctx->threads) if (n_blocks > 1)
-  {
-    partial seen;
-    partial_begin(&seen, dim);
-#pragma omp for schedule(static)
-    for (uint64_t block = 0; block < n_blocks; block++) {
-      uint64_t begin = block * block_rows;
-      uint64_t end = points->n - begin < block_rows ? points->n : begin + block_rows;
-      if (!fold_rows(points, begin, end, &seen))
-        walk_rows(points, begin, end, &seen);
-    }
-#pragma omp critical(kith_points_summarize)
-    partial_merge(&seen, dim, summary);
-  }
+  summary_pass pass = {.points = points,
+                       .summary = summary,
+                       .block_rows = block_rows,
+                       .n_blocks = (points->n + block_rows - 1) / block_rows,
+                       .lock = PTHREAD_MUTEX_INITIALIZER};
+  pass.shares = kith_shares(ctx, pass.n_blocks, 1);
+  kith_each(ctx, pass.shares, summarize_share, &pass);
   /* Which of -0.0 and 0.0 comes out depends on the order of the rows; adding 0.0 makes both 0.0. */
   for (uint32_t c = 0; c < dim; c++) {
     summary->min[c] += 0.0;
@@ -394,19 +415,33 @@ static void moments_of_rows(const kith_points *points, uint64_t begin, uint64_t 
   }
 }
 
-/* Computes the moments of the parts, then merges them in order into the first. Entry p of `parts` has its
- * mean at store + 2 * p * dim, its squares behind it. */
+/* The parts that the moments are computed in: always the same ones, so that the sums do not depend on the
+ * threads. Part p has its mean at store + 2 * p * dim, its squares behind it. */
+typedef struct moments_pass {
+  const kith_context *ctx;
+  const kith_points *points;
+  double *store;
+  uint64_t n_parts;
+  uint64_t *counts;
+} moments_pass;
+
+static void moments_of_part(void *argument, uint64_t part) {
+  const moments_pass *pass = argument;
+  uint64_t n = pass->points->n;
+  uint32_t dim = pass->points->dim;
+  moments of_part = {.mean = pass->store + part * 2 * dim, .squares = pass->store + (part * 2 + 1) * dim};
+  if (!kith_cancelled(pass->ctx))
+    moments_of_rows(pass->points, n * part / pass->n_parts, n * (part + 1) / pass->n_parts, &of_part);
+  pass->counts[part] = of_part.count;
+}
+
+/* Computes the moments of the parts, then merges them in order into the first. */
 static moments moments_of_points(kith_context *ctx, const kith_points *points, double *store) {
   uint32_t dim = points->dim;
   uint64_t n_parts = count_parts(dim), counts[PARTS_MOST];
   memset(store, 0, n_parts * 2 * dim * sizeof(double));
-#pragma omp parallel for schedule(dynamic) num_threads((int)ctx->threads)
-  for (uint64_t part = 0; part < n_parts; part++) {
-    moments of_part = {.mean = store + part * 2 * dim, .squares = store + (part * 2 + 1) * dim};
-    if (!kith_cancelled(ctx))
-      moments_of_rows(points, points->n * part / n_parts, points->n * (part + 1) / n_parts, &of_part);
-    counts[part] = of_part.count;
-  }
+  moments_pass pass = {.ctx = ctx, .points = points, .store = store, .n_parts = n_parts, .counts = counts};
+  kith_each(ctx, n_parts, moments_of_part, &pass);
   moments sum = {.count = counts[0], .mean = store, .squares = store + dim};
   for (uint64_t part = 1; part < n_parts; part++) {
     moments of_part = {

@@ -4,7 +4,7 @@
  * that setting the cursors of a lane, once per piece, costs nothing. */
 #include "schedule/schedule.h"
 
-#include <omp.h>
+#include "base/team.h"
 
 enum { PIECE_MIN = 256, PIECE_MAX = 4096, PIECES_PER_LANE = 64 };
 
@@ -13,58 +13,58 @@ static uint32_t piece_size(uint32_t positions, uint32_t lanes) {
   return size < PIECE_MIN ? PIECE_MIN : size > PIECE_MAX ? PIECE_MAX : size;
 }
 
+/* What the lanes share. */
 typedef struct queue {
-  uint32_t begin, end, size; /* positions, and how many make a piece */
-  _Atomic uint64_t taken;    /* positions handed out */
-  _Atomic uint64_t pairs;    /* found, for progress */
-  _Atomic int failed;        /* the first status that was not KITH_OK */
+  kith_context *ctx;
+  kith_engine *engine;
+  const kith_work *work;
+  uint32_t size;          /* positions that make a piece */
+  _Atomic uint64_t taken; /* positions handed out */
+  _Atomic uint64_t pairs; /* found, tested and inside: sums over the lanes */
+  _Atomic uint64_t tested, inside;
+  _Atomic int failed; /* the first status that was not KITH_OK */
 } queue;
 
 /* Takes the next piece; false when there is none, or no reason to go on. */
 static bool take_piece(queue *q, kith_work *piece) {
-  if (atomic_load(&q->failed))
+  if (atomic_load(&q->failed) || kith_cancelled(q->ctx))
     return false;
+  uint64_t n = q->work->end - q->work->begin;
   uint64_t at = atomic_fetch_add(&q->taken, q->size);
-  if (at >= q->end - q->begin)
+  if (at >= n)
     return false;
-  piece->begin = q->begin + (uint32_t)at;
-  piece->end = q->end - piece->begin > q->size ? piece->begin + q->size : q->end;
+  piece->begin = q->work->begin + (uint32_t)at;
+  piece->end = n - at > q->size ? piece->begin + q->size : q->work->end;
   return true;
 }
 
-static void run_lane(kith_context *ctx, kith_engine *engine, uint32_t lane, const kith_work *work, queue *q,
-                     kith_tally *tally) {
-  kith_work piece = *work;
-  while (!kith_cancelled(ctx) && take_piece(q, &piece)) {
-    uint64_t before = tally->pairs;
-    kith_status status = engine->run(engine, lane, &piece, tally);
+/* Lane 0 runs on the calling thread: it reports. */
+static void run_lane(void *argument, uint64_t lane) {
+  queue *q = argument;
+  kith_work piece = *q->work;
+  while (take_piece(q, &piece)) {
+    kith_tally tally = {0};
+    kith_status status = q->engine->run(q->engine, (uint32_t)lane, &piece, &tally);
     if (status)
       atomic_store(&q->failed, (int)status);
-    uint64_t pairs = atomic_fetch_add(&q->pairs, tally->pairs - before);
+    uint64_t pairs = atomic_fetch_add(&q->pairs, tally.pairs) + tally.pairs;
+    atomic_fetch_add(&q->tested, tally.tested);
+    atomic_fetch_add(&q->inside, tally.inside);
+    double n = q->work->end - q->work->begin;
     if (lane == 0)
-      kith_stage_report(ctx, (double)(piece.end - q->begin) / (double)(q->end - q->begin), pairs);
+      kith_stage_report(q->ctx, (piece.end - q->work->begin) / n, pairs);
   }
 }
 
 kith_status kith_schedule_run(kith_context *ctx, kith_engine *engine, const kith_work *work,
                               kith_tally *tally) {
   queue q = {
-      .begin = work->begin, .end = work->end, .size = piece_size(work->end - work->begin, engine->lanes)};
+      .ctx = ctx, .engine = engine, .work = work, .size = piece_size(work->end - work->begin, engine->lanes)};
   atomic_store(&q.pairs, tally->pairs);
-  uint64_t pairs = 0;
-  uint64_t tested = 0;
-  uint64_t inside = 0;
-#pragma omp parallel num_threads((int)engine->lanes) reduction(+ : pairs, tested, inside)
-  {
-    kith_tally mine = {0};
-    run_lane(ctx, engine, (uint32_t)omp_get_thread_num(), work, &q, &mine);
-    pairs += mine.pairs;
-    tested += mine.tested;
-    inside += mine.inside;
-  }
-  tally->pairs += pairs;
-  tally->tested += tested;
-  tally->inside += inside;
+  kith_each(ctx, engine->lanes, run_lane, &q);
+  tally->pairs = atomic_load(&q.pairs);
+  tally->tested += atomic_load(&q.tested);
+  tally->inside += atomic_load(&q.inside);
   if (atomic_load(&q.failed))
     return (kith_status)atomic_load(&q.failed);
   return kith_check_cancel(ctx);

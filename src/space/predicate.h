@@ -36,7 +36,7 @@ static inline kith_predicate kith_predicate_make(double eps, uint32_t dim) {
   kith_predicate predicate = {.eps2 = eps2, .everything = isinf(eps2)};
   /* t * t may round or underflow to at most eps2 for t slightly above eps: 2^-536 is a safe bound for the
    * underflow, 2^-40 more than covers the rounding. */
-  predicate.reach = (eps + 0x1p-536) * (1 + 0x1p-40);
+  predicate.reach = predicate.everything ? INFINITY : (eps + 0x1p-536) * (1 + 0x1p-40);
   predicate.filter = eps2 >= 1e-30 && eps2 <= 1e30;
   predicate.minus_eps2 = predicate.filter ? (float)-eps2 : 0.0F;
   predicate.band = predicate.filter ? (float)((dim + 6) * 0x1p-24 * eps2) : 0.0F;

@@ -9,11 +9,17 @@ static double coordinate(const kith_points *p, uint64_t i, uint32_t c) {
   return p->dtype == KITH_F32 ? (double)*(const float *)at : *(const double *)at;
 }
 
-static bool is_valid(const kith_points *p, uint64_t i) {
-  for (uint32_t c = 0; c < p->dim; c++)
-    if (!isfinite(coordinate(p, i, c)))
-      return false;
-  return true;
+/* valid[i]: whether all coordinates of point i are finite. */
+static bool *find_valid(const kith_points *p) {
+  bool *valid = malloc(p->n + 1);
+  if (!valid)
+    abort();
+  for (uint64_t i = 0; i < p->n; i++) {
+    valid[i] = true;
+    for (uint32_t c = 0; c < p->dim; c++)
+      valid[i] &= isfinite(coordinate(p, i, c)) != 0;
+  }
+  return valid;
 }
 
 static double squared_distance(const kith_points *a, uint64_t i, const kith_points *b, uint64_t k) {
@@ -46,16 +52,20 @@ reference reference_join(const kith_points *a, const kith_points *b, const kith_
     abort();
   uint64_t room = 0;
   double eps2 = options->eps * options->eps;
+  bool *valid_a = find_valid(a);
+  bool *valid_b = find_valid(b);
   for (uint64_t i = 0; i < a->n; i++) {
-    for (uint64_t k = 0; is_valid(a, i) && k < b->n; k++) {
+    for (uint64_t k = 0; valid_a[i] && k < b->n; k++) {
       if (one_set && ((i == k && !options->self_pairs) || (options->half && i >= k)))
         continue;
-      double d2 = is_valid(b, k) ? squared_distance(a, i, b, k) : NAN;
-      if (d2 <= eps2)
+      double d2 = squared_distance(a, i, b, k);
+      if (valid_b[k] && d2 <= eps2)
         append(&r, &room, (uint32_t)k, sqrt(d2));
     }
     r.offsets[i + 1] = r.n_pairs;
   }
+  free(valid_a);
+  free(valid_b);
   return r;
 }
 

@@ -420,8 +420,32 @@ static void check_budgets(const operation *op, const workplace *w, uint32_t thre
   kith_context_destroy(rich);
 }
 
+/* The smallest budget that suffices, and just below it: there a refusal must still name the budget, although
+ * what was freed on the way out would nearly have been enough. */
+static void check_edge_of_budget(const operation *op, const workplace *w) {
+  uint64_t refused = 1 << 10, granted = 4 << 20;
+  while (granted - refused > 8) {
+    kith_context *ctx = context_new(NULL, 1, (refused + granted) / 2);
+    if (op->run(ctx, w).status == KITH_OK)
+      granted = (refused + granted) / 2;
+    else
+      refused = (refused + granted) / 2;
+    kith_context_destroy(ctx);
+  }
+  for (uint64_t less = 8; less < 400; less += 16) {
+    kith_context *ctx = context_new(NULL, 1, granted - less);
+    kith_status status = op->run(ctx, w).status;
+    CHECK(status == KITH_ERR_BUDGET, "%s with %llu bytes too little: %s \"%s\"", op->name,
+          (unsigned long long)less, kith_status_name(status), kith_message(ctx));
+    kith_context_destroy(ctx);
+  }
+}
+
 void test_budgets(void) {
   workplace w = workplace_new(200);
+  for (int o = 0; o < N_OPERATIONS; o++)
+    if (OPERATIONS[o].is_join)
+      check_edge_of_budget(&OPERATIONS[o], &w);
   for (int o = 0; o < N_OPERATIONS; o++)
     for (uint32_t threads = 1; threads <= 3; threads += 2)
       check_budgets(&OPERATIONS[o], &w, threads);

@@ -1,29 +1,37 @@
-/* The sort, the grid, the index, the predicate, the memory budget and the choice of a grid: each against the
- * promise that its header makes, on random and on hostile data. */
+/* The sort, the grid, the index, the predicate, the memory budget, the threads and the choice of a grid: each
+ * against the promise that its header makes, on random and on hostile data. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
+#include "base/team.h"
 #include "index/index.h"
 #include "index/sort.h"
 #include "plan/plan.h"
 
 #include <math.h>
-#include <omp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static kith_context *ctx;
 
+static kith_context *context_of(uint32_t threads) {
+  kith_context_options options = kith_context_options_init();
+  options.threads = threads;
+  options.memory_bytes = 256 << 20;
+  kith_context *made;
+  assert_int_equal(kith_context_create(&options, &made), KITH_OK);
+  return made;
+}
+
 static int setup(void **state) {
   (void)state;
-  kith_context_options options = kith_context_options_init();
-  options.threads = 3;
-  options.memory_bytes = 256 << 20;
-  return kith_context_create(&options, &ctx) != KITH_OK;
+  ctx = context_of(3);
+  return 0;
 }
 
 /* Every test gives back what it took. */
@@ -54,8 +62,7 @@ typedef struct sort_case {
   uint64_t n;
   uint32_t low, bits;
   uint32_t distinct; /* keys; 0: as many as items */
-  uint32_t threads;
-  uint32_t narrow; /* keys use only so many of their bits (0: all), so that one bucket holds everything */
+  uint32_t narrow;   /* keys use only so many of their bits (0: all), so that one bucket holds everything */
 } sort_case;
 
 static uint64_t low_bits(uint32_t bits) { return bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX; }
@@ -70,14 +77,14 @@ static void make_items(const sort_case *s, uint64_t *items, uint64_t *keys) {
   }
 }
 
-static void check_sort(const sort_case *s) {
+static void check_sort(kith_context *on, const sort_case *s) {
   uint64_t n = s->n;
   uint64_t *items = malloc((n + 1) * sizeof *items), *sorted = malloc((n + 1) * sizeof *sorted);
   uint64_t *keys = malloc((n + 1) * sizeof *keys);
-  uint32_t *counts = malloc(kith_sort_counts(s->threads) * sizeof *counts);
+  uint32_t *counts = malloc(kith_sort_counts(on) * sizeof *counts);
   uint8_t *seen = calloc(n + 1, 1);
   make_items(s, items, keys);
-  kith_sort(items, sorted, n, s->low, s->bits, counts, s->threads);
+  kith_sort(on, items, sorted, n, s->low, s->bits, counts);
   uint64_t last_key = 0, last_place = 0, wrong = 0;
   for (uint64_t i = 0; i < n; i++) {
     uint64_t place = sorted[i] & low_bits(s->low), key = sorted[i] >> s->low & low_bits(s->bits);
@@ -100,24 +107,29 @@ static void test_sort(void **state) {
   static const uint32_t BITS[] = {0, 1, 5, 10, 11, 12, 17, 22, 23, 31, 32};
   static const uint64_t SIZES[] = {0, 1, 2, 3, 24, 25, 100, 5000};
   static const uint32_t DISTINCT[] = {0, 7, 1}; /* many equal keys try the stability */
-  for (size_t b = 0; b < sizeof BITS / sizeof *BITS; b++)
-    for (size_t n = 0; n < sizeof SIZES / sizeof *SIZES; n++)
-      for (size_t d = 0; d < 3; d++)
-        for (uint32_t threads = 1; threads <= 9; threads += 4) {
-          check_sort(&(sort_case){SIZES[n], 32, BITS[b], DISTINCT[d], threads, 0});
-          check_sort(&(sort_case){SIZES[n], 13, BITS[b], DISTINCT[d], threads, BITS[b] / 2});
+  for (uint32_t threads = 1; threads <= 9; threads += 4) {
+    kith_context *on = context_of(threads);
+    for (size_t b = 0; b < sizeof BITS / sizeof *BITS; b++)
+      for (size_t n = 0; n < sizeof SIZES / sizeof *SIZES; n++)
+        for (size_t d = 0; d < 3; d++) {
+          check_sort(on, &(sort_case){SIZES[n], 32, BITS[b], DISTINCT[d], 0});
+          check_sort(on, &(sort_case){SIZES[n], 13, BITS[b], DISTINCT[d], BITS[b] / 2});
         }
-  check_sort(&(sort_case){3000, 13, 51, 0, 2, 0}); /* up to the last bit */
+    check_sort(on, &(sort_case){3000, 13, 51, 0, 0}); /* up to the last bit */
+    kith_context_destroy(on);
+  }
 }
 
 /* Enough for buckets that all threads sort together. */
 static void test_sort_large(void **state) {
   (void)state;
   for (uint32_t threads = 1; threads <= 5; threads += 2) {
-    check_sort(&(sort_case){300000, 32, 32, 0, threads, 0});
-    check_sort(&(sort_case){300000, 32, 32, 0, threads, 20});
-    check_sort(&(sort_case){300000, 32, 32, 1000, threads, 25});
-    check_sort(&(sort_case){300000, 20, 30, 3, threads, 12});
+    kith_context *on = context_of(threads);
+    check_sort(on, &(sort_case){300000, 32, 32, 0, 0});
+    check_sort(on, &(sort_case){300000, 32, 32, 0, 20});
+    check_sort(on, &(sort_case){300000, 32, 32, 1000, 25});
+    check_sort(on, &(sort_case){300000, 20, 30, 3, 12});
+    kith_context_destroy(on);
   }
 }
 
@@ -486,8 +498,9 @@ static void test_index_memory(void **state) {
   kith_index index;
   kith_call_begin(ctx);
   assert_int_equal(kith_index_build(ctx, &s.view, &grid, 0, KITH_F32, &index), KITH_OK);
-  uint64_t slack = 4 * kith_sort_counts(ctx->threads) + (8 << 10); /* the sort's counters, and roundings */
-  assert_true(kith_peak_bytes(ctx) <= kith_index_bytes(&s.view, KITH_F32) + slack);
+  uint64_t slack = 4 * kith_sort_counts(ctx) + (8 << 10); /* the sort's counters, and roundings */
+  uint64_t most = s.view.n * (2 * sizeof(float) + 4 + 8 + 8 + 12); /* what index.h says, per point */
+  assert_true(kith_peak_bytes(ctx) <= most + slack);
   kith_index_destroy(&index);
   uint64_t failures = 0;
   for (uint64_t n = 1; n < 100; n++) { /* each of its allocations fails once */
@@ -664,23 +677,84 @@ static void test_memory_failing(void **state) {
   assert_int_equal(kith_memory_left(&memory), 1000);
 }
 
+typedef struct contest {
+  kith_memory memory;
+  atomic_bool exceeded;
+} contest;
+
+static void allocate_often(void *argument, uint64_t item) {
+  contest *c = argument;
+  for (int i = 0; i < 1000; i++) {
+    void *block = kith_alloc(&c->memory, 1 + random_below(&item, 1500));
+    if (atomic_load(&c->memory.used) > c->memory.limit)
+      atomic_store(&c->exceeded, true);
+    kith_free(block);
+  }
+}
+
 /* Many threads at once never exceed the limit, and leave nothing behind. */
 static void test_memory_threads(void **state) {
   (void)state;
-  kith_memory memory = {.limit = 4000};
-  bool exceeded = false;
-#pragma omp parallel num_threads(8) reduction(| : exceeded)
-  {
-    uint64_t rng = (uint64_t)omp_get_thread_num();
-    for (int i = 0; i < 3000; i++) {
-      void *block = kith_alloc(&memory, 1 + random_below(&rng, 1500));
-      exceeded |= atomic_load(&memory.used) > memory.limit;
-      kith_free(block);
+  kith_context *on = context_of(8);
+  contest c = {.memory = {.limit = 4000}};
+  kith_each(on, 24, allocate_often, &c);
+  assert_false(atomic_load(&c.exceeded));
+  assert_true(atomic_load(&c.memory.peak) <= 4000 && atomic_load(&c.memory.peak) > 1000);
+  assert_int_equal(kith_memory_left(&c.memory), 4000);
+  kith_context_destroy(on);
+}
+
+/* ---- the threads ---- */
+
+enum { MAX_ITEMS = 1000 };
+
+typedef struct roll {
+  _Atomic uint32_t visits[MAX_ITEMS];
+  pthread_t caller;
+  atomic_bool stranger; /* item 0 ran on another thread */
+} roll;
+
+static void visit_item(void *argument, uint64_t item) {
+  roll *r = argument;
+  atomic_fetch_add(&r->visits[item], 1);
+  if (item == 0 && !pthread_equal(pthread_self(), r->caller))
+    atomic_store(&r->stranger, true);
+}
+
+/* Every item is visited once, call after call, by more threads than there are items or cores. */
+static void test_team(void **state) {
+  (void)state;
+  static const uint64_t SIZES[] = {0, 1, 2, 3, 17, MAX_ITEMS};
+  for (uint32_t threads = 1; threads <= 16; threads *= 2) {
+    kith_context *on = context_of(threads);
+    for (uint32_t round = 0; round < 300; round++) {
+      static roll r;
+      uint64_t n = SIZES[round % 6];
+      memset(&r, 0, sizeof r);
+      r.caller = pthread_self();
+      kith_each(on, n, visit_item, &r);
+      uint64_t wrong = atomic_load(&r.stranger);
+      for (uint64_t i = 0; i < MAX_ITEMS; i++)
+        wrong += atomic_load(&r.visits[i]) != (i < n);
+      assert_int_equal(wrong, 0);
     }
+    kith_context_destroy(on);
   }
-  assert_false(exceeded);
-  assert_true(atomic_load(&memory.peak) <= 4000 && atomic_load(&memory.peak) > 1000);
-  assert_int_equal(kith_memory_left(&memory), 4000);
+}
+
+/* Shares cover everything, once, in order. */
+static void test_shares(void **state) {
+  (void)state;
+  static const uint64_t SIZES[] = {0, 1, 2, 63, 64, 65, 1000, 123457, UINT32_MAX};
+  for (size_t s = 0; s < sizeof SIZES / sizeof *SIZES; s++)
+    for (uint64_t grain = 1; grain <= 4096; grain *= 8) {
+      uint64_t n = SIZES[s], shares = kith_shares(ctx, n, grain);
+      assert_true(shares >= 1 && (shares == 1 || n / shares >= grain));
+      assert_int_equal(kith_share_begin(n, 0, shares), 0);
+      assert_int_equal(kith_share_begin(n, shares, shares), n);
+      for (uint64_t i = 0; i < shares; i++)
+        assert_true(kith_share_begin(n, i, shares) <= kith_share_begin(n, i + 1, shares));
+    }
 }
 
 /* ---- the choice of a grid ---- */
@@ -794,6 +868,8 @@ int main(void) {
       INDEX_TEST(test_memory_results),
       INDEX_TEST(test_memory_failing),
       INDEX_TEST(test_memory_threads),
+      INDEX_TEST(test_team),
+      INDEX_TEST(test_shares),
       INDEX_TEST(test_choice),
       INDEX_TEST(test_choice_is_sensible),
       INDEX_TEST(test_choice_of_nothing),

@@ -446,8 +446,10 @@ kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kit
   cpu->lanes = kith_alloc(&ctx->memory, ctx->threads * sizeof(kith_lane));
   cpu->buffers = kith_alloc(&ctx->memory, ctx->threads * lane_bytes);
   if (!cpu->lanes || !cpu->buffers) {
+    kith_status status =
+        kith_fail_memory(ctx, ctx->threads * (sizeof(kith_lane) + lane_bytes), "the buffers of the threads");
     destroy(&cpu->base);
-    return kith_fail_memory(ctx, ctx->threads * (sizeof(kith_lane) + lane_bytes), "the buffers of the threads");
+    return status;
   }
   for (uint32_t i = 0; i < ctx->threads; i++)
     make_lane(&cpu->lanes[i], cpu, ctx->isa, (char *)cpu->buffers + i * lane_bytes);

@@ -222,6 +222,9 @@ INLINE uint32_t exact_mask(const kith_tile *tile, uint32_t q, uint32_t j, vd *su
     sums[part] = exact_sum(tile, q, j + part * D_LANES, dim, is_f64);
     belongs |= vd_mask_le(sums[part], vd_set(eps2)) << (part * D_LANES);
   }
+  /* Where eps2 is infinite, so is padding's D2: it must not count. */
+  if (j + LANES > tile->n_candidates)
+    belongs &= j < tile->n_candidates ? (1U << (tile->n_candidates - j)) - 1 : 0;
   return belongs & admitted(tile, q, j);
 }
 

@@ -8,6 +8,9 @@
  * cost of finding its runs, a wider one looks at more candidates than its queries need. */
 enum { ENOUGH_QUERIES = 16 };
 
+/* Nor does it cross a wider gap than about this many cells: a neighbouring row may be crowded there. */
+enum { FAR_CELLS = 8 };
+
 uint32_t kith_lane_capacity(uint32_t dim, size_t width) {
   size_t fit = (24 << 10) / (dim * width) / KITH_CANDIDATE_ALIGN * KITH_CANDIDATE_ALIGN;
   return (uint32_t)(fit < 64 ? 64 : fit > 2048 ? 2048 : fit);
@@ -121,15 +124,21 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
   enter_cell(lane, position);
   lane->tile.n_queries = lane->tile.n_candidates = 0;
   queries->begin = position;
+  queries->x_first = queries->x_last = 0;
   uint32_t row_end = index->row_cell[lane->row + 1];
+  uint32_t far = FAR_CELLS + 4 * index->grid->reach[0];
   for (uint32_t cell = lane->cell; cell < row_end && position < work->end; cell++) {
-    if (lane->tile.n_queries >= ENOUGH_QUERIES)
+    uint32_t before = lane->tile.n_queries;
+    uint32_t x = index->cell_x[cell];
+    if (before >= ENOUGH_QUERIES || (before > 0 && x - queries->x_last > far))
       break;
-    if (lane->tile.n_queries == 0)
-      queries->x_first = index->cell_x[cell];
-    queries->x_last = index->cell_x[cell];
     uint32_t end = index->cell_start[cell + 1] < work->end ? index->cell_start[cell + 1] : work->end;
     position = take_queries(lane, position, end, work);
+    if (lane->tile.n_queries == before)
+      continue;
+    if (before == 0)
+      queries->x_first = x;
+    queries->x_last = x;
   }
   queries->end = position;
   stage_queries(lane);

@@ -6,6 +6,8 @@
  * is compared with the file before it is used. O(1) for a view, O(n dim) with all threads for a copy. */
 #include "points/formats/formats.h"
 
+#include "base/team.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,6 +117,31 @@ static kith_status fail_inexact(const kith_input *input, const kith_array *array
                    input->name, row, column, number);
 }
 
+/* Rows being converted, shared by the threads. */
+typedef struct conversion {
+  const kith_array *array;
+  const kith_columns *chosen;
+  char *values;
+  uint64_t row_bytes, shares;
+  _Atomic uint64_t inexact_row; /* the first row that does not convert exactly, or UINT64_MAX */
+} conversion;
+
+static void lower_to(_Atomic uint64_t *least, uint64_t value) {
+  uint64_t present = atomic_load(least);
+  while (value < present && !atomic_compare_exchange_weak(least, &present, value)) {
+  }
+}
+
+static void convert_share(void *argument, uint64_t share) {
+  conversion *c = argument;
+  uint64_t end = kith_share_begin(c->array->n_rows, share + 1, c->shares);
+  for (uint64_t row = kith_share_begin(c->array->n_rows, share, c->shares); row < end; row++) {
+    const char *from = c->array->data + (int64_t)row * c->array->row_stride;
+    if (convert_row(c->array, c->chosen, from, c->values + row * c->row_bytes) < c->chosen->n)
+      lower_to(&c->inexact_row, row);
+  }
+}
+
 static kith_status copy_array(const kith_input *input, const kith_array *array, const kith_columns *chosen,
                               kith_file *file) {
   uint64_t row_bytes = (uint64_t)chosen->n * (array->element->dtype == KITH_F32 ? 4 : 8), bytes;
@@ -123,15 +150,12 @@ static kith_status copy_array(const kith_input *input, const kith_array *array, 
   char *values = file->values = kith_alloc(&input->ctx->memory, bytes);
   if (!values)
     return kith_fail_memory(input->ctx, bytes, input->name);
-  uint64_t inexact_row = UINT64_MAX;
-#pragma omp parallel for num_threads((int)input->ctx->threads) reduction(min : inexact_row)
-  for (uint64_t row = 0; row < array->n_rows; row++) {
-    const char *from = array->data + (int64_t)row * array->row_stride;
-    if (convert_row(array, chosen, from, values + row * row_bytes) < chosen->n && row < inexact_row)
-      inexact_row = row;
-  }
-  if (inexact_row != UINT64_MAX)
-    return fail_inexact(input, array, chosen, inexact_row);
+  conversion c = {.array = array, .chosen = chosen, .values = values, .row_bytes = row_bytes};
+  c.shares = kith_shares(input->ctx, array->n_rows, 4096);
+  atomic_store(&c.inexact_row, UINT64_MAX);
+  kith_each(input->ctx, c.shares, convert_share, &c);
+  if (atomic_load(&c.inexact_row) != UINT64_MAX)
+    return fail_inexact(input, array, chosen, atomic_load(&c.inexact_row));
   file->points = array->element->dtype == KITH_F32
                      ? kith_points_f32((const float *)(const void *)values, array->n_rows, chosen->n)
                      : kith_points_f64((const double *)(const void *)values, array->n_rows, chosen->n);
