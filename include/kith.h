@@ -81,7 +81,7 @@ typedef struct kith_context kith_context;
 
 /* How far a call has come; given to the progress callback. */
 typedef struct kith_progress {
-  const char *stage; /* "index", "count", "join", "write" */
+  const char *stage; /* "index", "count" or "join" */
   double fraction;   /* of the whole call, 0 to 1, never falling */
   uint64_t pairs;    /* found so far */
   double seconds;    /* since the call began */
@@ -94,8 +94,8 @@ typedef int (*kith_progress_fn)(void *user, const kith_progress *progress);
 typedef struct kith_context_options {
   size_t struct_size;    /* sizeof(kith_context_options), set by the init function */
   uint32_t threads;      /* 0: all cores this process may use */
-  uint64_t memory_bytes; /* budget for everything but the input and a result asked for in memory;
-                            0: 60 % of the memory that is free when the context is created */
+  uint64_t memory_bytes; /* budget for everything but your arrays, mapped files and a result asked for in
+                            memory; 0: 60 % of the memory that is free when the context is created */
   const char *engine;    /* NULL or "auto", or "cpu" */
   const char *isa;       /* NULL: environment variable KITH_ISA, else the best; "scalar", "avx2", "avx512" */
   kith_progress_fn progress;
@@ -116,7 +116,8 @@ KITH_API const char *kith_message(const kith_context *ctx);
  * Safe in signal handlers. The request is spent when a call has returned KITH_ERR_CANCELLED. */
 KITH_API void kith_cancel(kith_context *ctx);
 
-/* The most bytes that the library held at once in the last call on ctx, results included, input excluded. */
+/* The most bytes that the library held at once in the last call on ctx: results and files that had to be parsed
+ * or converted are included, your arrays and mapped files are not. */
 KITH_API uint64_t kith_peak_bytes(const kith_context *ctx);
 
 /* The instruction set in use ("scalar", "avx2" or "avx512"), and the number of threads. */
@@ -144,7 +145,8 @@ typedef struct kith_points {
 KITH_API kith_points kith_points_f32(const float *data, uint64_t n, uint32_t dim);
 KITH_API kith_points kith_points_f64(const double *data, uint64_t n, uint32_t dim);
 
-/* A file of points, open. npy and fbin files of native type are mapped, not read. */
+/* A file of points, open. npy and fbin files of native type are mapped, not read: they must not be truncated
+ * while they are open. Close a file before its context is destroyed. */
 typedef struct kith_file kith_file;
 
 typedef struct kith_file_options {
@@ -177,7 +179,8 @@ typedef struct kith_column_stats {
   double min, max, mean, variance; /* population variance */
 } kith_column_stats;
 
-/* Fills stats[dim] and the number of rows with a NaN or an infinity; either pointer may be NULL. */
+/* Fills stats[dim] and the number of rows with a NaN or an infinity; either pointer may be NULL. Without a
+ * valid row, min is +inf, max is -inf, and mean and variance are NaN. */
 KITH_API kith_status kith_points_stats(kith_context *ctx, const kith_points *points, kith_column_stats *stats,
                                        uint64_t *invalid_rows);
 
@@ -185,7 +188,8 @@ KITH_API kith_status kith_points_stats(kith_context *ctx, const kith_points *poi
  * 3. The join: which pairs lie within eps
  * ------------------------------------------------------------------------------------------------------ */
 
-/* a: the queries. b: the candidates, or NULL to join a with itself. The two may differ in dtype, not in dim.
+/* a: the queries. b: the candidates, or NULL to join a with itself (passing a twice is a join of two sets). The
+ * two may differ in dtype, not in dim.
  *
  * Joining a set with itself gives ordered pairs: (i, j) and (j, i) both, and no (i, i). Two sets give all
  * pairs (i of a, j of b). Fields left 0 mean "automatic". */
@@ -199,7 +203,7 @@ typedef struct kith_join_options {
   int skip_invalid;    /* 1: rows with NaN or infinity have no neighbours; 0: they are refused */
   uint64_t batch_rows; /* streaming: at most so many rows a batch */
   /* How to index; for experiments. The result does not depend on them. */
-  uint32_t index_dims; /* dimensions in the grid */
+  uint32_t index_dims; /* dimensions in the grid, at most 8 */
   double cell_side;    /* side of the cells across the rows of cells, in units of eps: 0.25 to 64 */
 } kith_join_options;
 
@@ -279,9 +283,10 @@ typedef enum kith_what { KITH_COUNT = 0, KITH_DEGREES = 1, KITH_NEIGHBORS = 2, K
 
 /* Writes a result to a file, within the memory budget.
  *   KITH_DEGREES    .npy   int64 (n)
- *   KITH_NEIGHBORS  .npz   what scipy.sparse.load_npz opens; the data are ones, or the distances
+ *   KITH_NEIGHBORS  .npz   what scipy.sparse.load_npz opens; the data are ones (int32), or the distances
  *   KITH_PAIRS      .npy   (pairs, 2) integers, or with distances (pairs, 3) float64
- *                   .csv .tsv .txt, or "-": lines "i,j" or "i,j,distance" (tabs or blanks for .tsv, .txt)
+ *                   .csv .tsv .txt, or "-": lines "i,j" or "i,j,distance" (tabs or blanks for .tsv, .txt);
+ *                   .csv and .tsv begin with a line of names
  * The file appears under its name only when it is complete; failure leaves nothing behind. */
 KITH_API kith_status kith_join_write(kith_context *ctx, const kith_points *a, const kith_points *b,
                                      const kith_join_options *options, kith_what what, const char *path,
@@ -296,7 +301,7 @@ typedef struct kith_plan {
   uint64_t n_queries, n_candidates; /* points on each side */
   uint32_t dim;
   uint32_t index_dims;
-  uint32_t dims[16];  /* the indexed dimensions; dims[0] runs along the rows of cells */
+  uint32_t dims[8];   /* the indexed dimensions; dims[0] runs along the rows of cells */
   double cell_side;   /* across the rows of cells, in units of the data */
   double cell_width;  /* along them */
   uint64_t cells;     /* non-empty */

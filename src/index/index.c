@@ -284,8 +284,11 @@ static kith_status allocate_sort(build *b) {
 
 kith_status kith_index_build(kith_context *ctx, const kith_points *points, const kith_grid *grid,
                              uint64_t invalid_rows, kith_dtype dtype, kith_index *index) {
-  *index =
-      (kith_index){.grid = grid, .dtype = dtype, .dim = points->dim, .n = (uint32_t)(points->n - invalid_rows)};
+  *index = (kith_index){.grid = grid,
+                        .dtype = dtype,
+                        .dim = points->dim,
+                        .n = (uint32_t)(points->n - invalid_rows),
+                        .id_end = points->n};
   index->stride = ((uint64_t)index->n + 15) / 16 * 16 + KITH_INDEX_SLACK;
   build b = {.ctx = ctx, .points = points, .grid = grid, .index = index, .has_invalid = invalid_rows > 0};
   kith_status status;

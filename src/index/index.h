@@ -18,6 +18,7 @@ typedef struct kith_index {
   kith_dtype dtype;
   uint32_t dim;
   uint32_t n;      /* points indexed: the valid ones */
+  uint64_t id_end; /* ids are below this */
   uint64_t stride; /* between the coordinate arrays, in values; beyond n they are readable */
   void *coords;    /* dim arrays of `stride` values */
   uint32_t *ids;   /* input row of each position */

@@ -8,6 +8,7 @@
 #include "schedule/schedule.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,9 @@ kith_plan kith_plan_init(void) { return (kith_plan){.struct_size = sizeof(kith_p
 static kith_status check_options(join *j, const kith_join_options *options) {
   kith_context *ctx = j->ctx;
   kith_join_options *opt = &j->options;
+  if (!options || options->struct_size < offsetof(kith_join_options, self_pairs))
+    return kith_fail(ctx, KITH_ERR_ARGUMENT,
+                     "the options are not set up: begin with kith_join_options_init(eps)");
   *opt = kith_join_options_init(0);
   memcpy(opt, options, options->struct_size < sizeof *opt ? options->struct_size : sizeof *opt);
   if (!isfinite(opt->eps) || opt->eps < 0)
@@ -88,8 +92,8 @@ static kith_status look_at(join *j, const kith_points *points, const char *name,
     return KITH_OK;
   return kith_fail(
       j->ctx, KITH_ERR_POINTS,
-      "%s: row %llu, column %u is %g (the first of %llu such rows, counted from 0); remove them, or skip "
-      "invalid rows",
+      "%s: row %llu, column %u is %g (counted from 0; invalid rows in all: %llu); remove such rows, or "
+      "skip them",
       name, (unsigned long long)summary.first_invalid_row, summary.first_invalid_col,
       kith_points_get(points, summary.first_invalid_row, summary.first_invalid_col),
       (unsigned long long)summary.invalid_rows);
@@ -375,8 +379,9 @@ static kith_status collect_table(join *j, kith_table *table, uint64_t *offsets, 
 /* The pool for collecting, or 0: only where neighbours are few, so that the pool is small beside the points. */
 static uint64_t pool_capacity(const join *j, const kith_estimate *estimate) {
   double likely = pairs_of_estimate(j, estimate->pairs + 4 * estimate->error) + 4096;
-  bool few = likely < 2 * (double)j->a->n && likely < UINT32_MAX;
-  return few && !j->options.distances ? (uint64_t)(1.1 * likely) : 0;
+  double capacity = 1.1 * likely;
+  bool few = likely < 2 * (double)j->a->n && capacity < UINT32_MAX;
+  return few && !j->options.distances ? (uint64_t)capacity : 0;
 }
 
 static kith_status make_table(join *j, kith_table *table) {

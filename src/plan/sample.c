@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS = 8192, QUERIES = 64, VARIANCE_POINTS = 512 };
+enum { POINTS = 8192, QUERIES = 64, MIN_QUERIES = 8, VARIANCE_POINTS = 512 };
 
 static uint64_t hash(uint64_t x) {
   x += UINT64_C(0x9E3779B97F4A7C15);
@@ -95,7 +95,9 @@ kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, cons
     return kith_fail_memory(ctx, bytes, "a sample of the points");
   sample->queries = sample->points + (size_t)POINTS * sample->n_dims;
   sample->n_points = draw_rows(points, sample, POINTS, sample->points);
-  sample->n_queries = draw_rows(queries, sample, QUERIES, sample->queries);
+  /* A small join is over soon: it deserves a small plan. */
+  uint32_t wanted = sample->n_points * QUERIES / POINTS;
+  sample->n_queries = draw_rows(queries, sample, wanted < MIN_QUERIES ? MIN_QUERIES : wanted, sample->queries);
   return KITH_OK;
 }
 

@@ -33,7 +33,7 @@ typedef struct kith_stream_report {
 kith_status kith_schedule_stream(kith_context *ctx, const kith_stream *stream, kith_tally *tally,
                                  kith_stream_report *report);
 
-/* Bytes of each of the two buffers' rows and pairs for a table of this shape; 0 if a row does not fit. */
+/* Pairs that a batch may hold, for a table of so many; 0 if its longest row does not fit. */
 uint64_t kith_stream_pairs_per_batch(const kith_context *ctx, uint64_t pairs, uint64_t longest_row,
                                      bool distances);
 

@@ -5,13 +5,14 @@
  *
  * Filter: for float32 input a kernel may compute s ~ D2 - eps2 in float32, starting the sum at -eps2:
  *     s = -eps2;  for each dimension: t = a - b;  s = fma(t, t, s)   (or s + t * t)
- * With u = 2^-24: each t carries a relative error u, so the squares 2u * D2 together; rounding eps2 to float32
- * costs u * eps2, each accumulation (and, unfused, each product) u times a partial sum that lies in
- * [-eps2, D2]. For a pair with D2 <= eps2 that adds up to at most (dim + 4) u eps2, and for one with D2 > eps2
- * to (dim + 4) u D2, whence s >= -(dim + 4) u eps2. So with band = (dim + 6) u eps2, s < -band proves that the
- * pair belongs and s > band that it does not; inside the band the definition decides. The filter is used
- * only while eps2 is so far from the ends of float32's range that underflow costs less than the 2u to spare;
- * overflow gives s = +inf, which rightly rejects.
+ * With u = 2^-24: rounding eps2 to float32 costs u * eps2; each t carries a relative error u, so the squares
+ * together 2u * D2, and unfused products u * D2 more; each of the dim sums costs u times its result. Partial
+ * sums never fall, so they lie in [-eps2, max(s, 0)]. For a pair with D2 <= eps2 that adds up to at most
+ * (dim + 4) u eps2, and for one with D2 > eps2 to (dim + 4) u D2, whence s >= -(dim + 4) u eps2. So with band =
+ * (dim + 6) u eps2, s < -band proves that the pair belongs and s > band that it does not; inside the band the
+ * definition decides. The filter is used only while eps2 is so far from the ends of float32's range that
+ * underflow costs less than the 2u to spare; overflow gives s = +inf, which rightly rejects. Both assume
+ * rounding to nearest and no flushing of subnormals (docs/exactness.md has the whole proof).
  *
  * Includes nothing but kith.h; everything to its right on the data path may include it. */
 #ifndef KITH_SPACE_PREDICATE_H

@@ -30,28 +30,44 @@ typedef struct visit {
   uint64_t found; /* pairs in the staged tiles since it was last cleared: KITH_DO_COUNT */
 } visit;
 
+/* Adds the pairs of the staged tile to degrees[], query by query: few of them, if any, need the definition. */
+static void degrees_one_by_one(const kith_lane *lane, uint32_t *degrees) {
+  kith_tile one = lane->tile;
+  one.n_queries = 1;
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+    one.queries = (const char *)lane->tile.queries + q * lane->width;
+    one.query_ids = lane->tile.query_ids + q;
+    uint32_t found = 0;
+    bool sure = lane->filter && !one.half && lane->kernels->degrees(&one, lane->task->predicate, &found);
+    if (!sure) {
+      found = 0;
+      lane->kernels->degrees_exact(&one, lane->task->predicate, &found);
+    }
+    degrees[q] += found;
+  }
+}
+
 static void count_staged(visit *v) {
   kith_lane *lane = v->lane;
-  const kith_predicate *predicate = lane->task->predicate;
   uint64_t pairs = 0;
-  if (lane->filter && lane->kernels->count(&lane->tile, predicate, &pairs)) {
+  if (lane->filter && lane->kernels->count(&lane->tile, lane->task->predicate, &pairs)) {
     v->found += pairs;
     return;
   }
-  memset(lane->degrees, 0, sizeof lane->degrees);
-  lane->kernels->degrees_exact(&lane->tile, predicate, lane->degrees);
+  uint32_t degrees[KITH_TILE_QUERIES] = {0};
+  degrees_one_by_one(lane, degrees);
   for (uint32_t q = 0; q < lane->tile.n_queries; q++)
-    v->found += lane->degrees[q];
+    v->found += degrees[q];
 }
 
 static void degrees_staged(visit *v) {
   kith_lane *lane = v->lane;
-  const kith_predicate *predicate = lane->task->predicate;
   uint32_t degrees[KITH_TILE_QUERIES] = {0};
-  bool sure = lane->filter && !lane->tile.half && lane->kernels->degrees(&lane->tile, predicate, degrees);
+  bool sure =
+      lane->filter && !lane->tile.half && lane->kernels->degrees(&lane->tile, lane->task->predicate, degrees);
   if (!sure) {
     memset(degrees, 0, sizeof degrees);
-    lane->kernels->degrees_exact(&lane->tile, predicate, degrees);
+    degrees_one_by_one(lane, degrees);
   }
   for (uint32_t q = 0; q < lane->tile.n_queries; q++)
     lane->degrees[q] += degrees[q];
@@ -236,9 +252,7 @@ static uint64_t open_rows(visit *v) {
     const uint64_t *offset = &work->offsets[lane->queries.ids[q] - work->first_row];
     uint64_t at = offset[0] - work->offsets[0];
     lane->rows.next[q] = work->neighbors + at;
-    lane->rows.end[q] = work->neighbors + at + (offset[1] - offset[0]);
     lane->rows.d2[q] = work->distances ? work->distances + at : NULL;
-    __builtin_prefetch(lane->rows.next[q], 1); /* rows lie in input order, far apart */
     pairs += offset[1] - offset[0];
   }
   return pairs;
@@ -253,26 +267,16 @@ static void take_roots(visit *v) {
   }
 }
 
-/* Rows in id order: candidates in that order, or rows sorted afterwards. */
+/* Rows in id order: the candidates in that order, as many at a time as can be sorted. */
 static void fill_in_order(visit *v) {
   kith_lane *lane = v->lane;
-  const uint64_t *items;
-  uint32_t n = kith_order_candidates(lane, &items);
-  if (n != UINT32_MAX) {
-    for (uint32_t i = 0; i < n; i += lane->capacity) {
-      kith_order_stage(lane, items + i, n - i < lane->capacity ? n - i : lane->capacity);
+  kith_ordered ordered = {0};
+  while (kith_order_candidates(lane, &ordered))
+    for (uint32_t i = 0; i < ordered.n; i += lane->capacity) {
+      uint32_t left = ordered.n - i;
+      kith_order_stage(lane, ordered.items + i, left < lane->capacity ? left : lane->capacity);
       flush(v);
     }
-    return;
-  }
-  meet_all_runs(v);
-  if (v->work->operation == KITH_DO_COLLECT) { /* so many candidates are no case for collecting */
-    atomic_store(&v->work->pool->overflow, true);
-    return;
-  }
-  open_rows(v);
-  for (uint32_t q = 0; q < lane->tile.n_queries; q++)
-    kith_order_row(lane->rows.next[q], lane->rows.d2[q], (uint64_t)(lane->rows.end[q] - lane->rows.next[q]));
 }
 
 static void fill_tile(visit *v) {
@@ -312,7 +316,6 @@ static void collect_tile(visit *v) {
     return;
   for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
     lane->rows.next[q] = collected_row(lane, q);
-    lane->rows.end[q] = lane->rows.next[q] + KITH_COLLECT_LIMIT + lane->capacity;
     lane->rows.d2[q] = NULL;
   }
   memset(lane->self, 0xFF, sizeof lane->self);
@@ -418,6 +421,7 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                       .collected = (uint32_t *)(buffer + layout.collected),
                       .sort_items = (uint64_t *)(buffer + layout.sort_items),
                       .row = UINT32_MAX,
+                      .id_window = task->candidates->id_end,
                       .capacity = kith_lane_capacity(dim, width)};
   lane->tile = (kith_tile){.dim = dim,
                            .stride = layout.stride,

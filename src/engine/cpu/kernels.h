@@ -32,8 +32,6 @@ typedef struct kith_tile {
 /* Where the neighbours of each query of the tile go. */
 typedef struct kith_rows {
   uint32_t *next[KITH_TILE_QUERIES]; /* advanced by what is written */
-  uint32_t *end[KITH_TILE_QUERIES];  /* the row ends here; less than a vector may be written beyond next,
-                                        never beyond end */
   double *d2[KITH_TILE_QUERIES];     /* where D2 goes, in step with next; NULL: not wanted */
 } kith_rows;
 

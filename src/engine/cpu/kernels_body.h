@@ -5,7 +5,8 @@
  * in the generator macros stands for "any": then it is read from the tile.
  *
  * Costs, per vector of candidates and query in d dimensions: filter 2d arithmetic instructions, 2 to count,
- * 1 to watch the band. The exact kernels hold half the lanes and may not fuse: 3d and more. */
+ * 1 to watch the band (2 without AVX-512). The exact kernels hold half the lanes and may not fuse: 3d and more.
+ */
 #include "engine/cpu/kernels.h"
 
 #include <string.h>
@@ -146,7 +147,7 @@ INLINE uint32_t admitted(const kith_tile *tile, uint32_t q, uint32_t j) {
 /* Reports the neighbours of query q among LANES candidates whose sums are known; `near` are those that are
  * not rejected by the filter. Returns where the row goes on. */
 INLINE uint32_t *report(const kith_tile *tile, const kith_predicate *predicate, uint32_t q, uint32_t j, vf sum,
-                        uint32_t near, uint32_t *next, const uint32_t *end, uint32_t dim) {
+                        uint32_t near, uint32_t *next, uint32_t dim) {
   uint32_t belongs = vf_mask_lt(sum, vf_set(-predicate->band));
   uint32_t undecided = near & ~belongs;
   if (__builtin_expect(undecided != 0, 0))
@@ -154,7 +155,7 @@ INLINE uint32_t *report(const kith_tile *tile, const kith_predicate *predicate, 
   belongs &= admitted(tile, q, j);
   if (!belongs)
     return next;
-  vu_compress(next, vu_load(tile->candidate_ids + j), belongs, end - next >= LANES);
+  vu_compress(next, vu_load(tile->candidate_ids + j), belongs);
   return next + __builtin_popcount(belongs);
 }
 
@@ -180,7 +181,7 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
       continue;
     for (uint32_t k = 0; k < width; k++)
       if (near[k])
-        next[k] = report(tile, predicate, q + k, j, sums[k], near[k], next[k], rows->end[q + k], dim);
+        next[k] = report(tile, predicate, q + k, j, sums[k], near[k], next[k], dim);
   }
   for (uint32_t k = 0; k < width; k++)
     rows->next[q + k] = next[k];

@@ -6,7 +6,7 @@
 
 /* A tile crosses into the next cell only while it holds fewer queries than this: a longer tile spreads the
  * cost of finding its runs, a wider one looks at more candidates than its queries need. */
-enum { ENOUGH_QUERIES = 16 };
+enum { ENOUGH_QUERIES = 16, ENOUGH_SORTED = 40 }; /* more where candidates must be sorted for every tile */
 
 /* Nor does it cross a wider gap than about this many cells: a neighbouring row may be crowded there. */
 enum { FAR_CELLS = 8 };
@@ -95,20 +95,14 @@ static void enter_cell(kith_lane *lane, uint32_t position) {
     enter_row(lane, kith_index_row_at(index, lane->cell));
 }
 
-/* Takes the queries of one cell from `position` on; returns where it stopped. */
+static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* Takes the positions of one cell from `position` on, those with ids in the window; returns where it stopped.
+ */
 static uint32_t take_queries(kith_lane *lane, uint32_t position, uint32_t end, const kith_work *work) {
   kith_query_tile *queries = &lane->queries;
   const uint32_t *ids = lane->task->queries->ids;
   uint32_t n = lane->tile.n_queries;
-  if (work->end_row == UINT64_MAX) { /* no window: all of them */
-    uint32_t taken = end - position < KITH_TILE_QUERIES - n ? end - position : KITH_TILE_QUERIES - n;
-    for (uint32_t i = 0; i < taken; i++) {
-      queries->positions[n + i] = position + i;
-      queries->ids[n + i] = ids[position + i];
-    }
-    lane->tile.n_queries = n + taken;
-    return position + taken;
-  }
   for (; position < end && n < KITH_TILE_QUERIES; position++) {
     queries->positions[n] = position;
     queries->ids[n] = ids[position];
@@ -118,6 +112,17 @@ static uint32_t take_queries(kith_lane *lane, uint32_t position, uint32_t end, c
   return position;
 }
 
+/* Takes all positions from the tile's begin to `end`. */
+static void take_all(kith_lane *lane, uint32_t end) {
+  kith_query_tile *queries = &lane->queries;
+  uint32_t n = lane->tile.n_queries = end - queries->begin;
+  const uint32_t *ids = lane->task->queries->ids + queries->begin;
+  for (uint32_t q = 0; q < n; q++) {
+    queries->positions[q] = queries->begin + q;
+    queries->ids[q] = ids[q];
+  }
+}
+
 uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work *work) {
   const kith_index *index = lane->task->queries;
   kith_query_tile *queries = &lane->queries;
@@ -125,22 +130,28 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
   lane->tile.n_queries = lane->tile.n_candidates = 0;
   queries->begin = position;
   queries->x_first = queries->x_last = 0;
+  bool all = work->end_row == UINT64_MAX;
   uint32_t row_end = index->row_cell[lane->row + 1];
+  uint32_t enough = lane->task->sorted && lane->needs_ids ? ENOUGH_SORTED : ENOUGH_QUERIES;
   uint32_t far = FAR_CELLS + 4 * index->grid->reach[0];
+  uint32_t taken = 0;
   for (uint32_t cell = lane->cell; cell < row_end && position < work->end; cell++) {
-    uint32_t before = lane->tile.n_queries;
     uint32_t x = index->cell_x[cell];
-    if (before >= ENOUGH_QUERIES || (before > 0 && x - queries->x_last > far))
+    if (taken >= enough || (taken > 0 && x - queries->x_last > far))
       break;
-    uint32_t end = index->cell_start[cell + 1] < work->end ? index->cell_start[cell + 1] : work->end;
-    position = take_queries(lane, position, end, work);
-    if (lane->tile.n_queries == before)
+    uint32_t end = min_u32(index->cell_start[cell + 1], work->end);
+    position = all ? min_u32(end, queries->begin + KITH_TILE_QUERIES) : take_queries(lane, position, end, work);
+    uint32_t now = all ? position - queries->begin : lane->tile.n_queries;
+    if (now == taken)
       continue;
-    if (before == 0)
+    if (taken == 0)
       queries->x_first = x;
     queries->x_last = x;
+    taken = now;
   }
   queries->end = position;
+  if (all)
+    take_all(lane, position);
   stage_queries(lane);
   return position;
 }

@@ -51,10 +51,11 @@ typedef struct kith_lane {
   uint32_t cell;        /* the query cell where the last tile ended, if row is set */
   uint32_t capacity;    /* candidates that fit; the buffers have room for a cache line more */
   uint32_t *collected;  /* KITH_COLLECT_LIMIT + capacity ids for each query of the tile */
+  uint64_t id_window;   /* ids whose candidates could last be sorted at once */
   uint64_t *sort_items; /* 2 * KITH_SORT_CAPACITY, if rows are to be in id order */
 } kith_lane;
 
-/* Candidates of a tile that can be put in id order before they are tested; more are sorted afterwards. */
+/* Candidates of a tile that can be put in id order at once; more are taken in windows of ids. */
 enum { KITH_SORT_CAPACITY = 16384 };
 
 /* Neighbours that a row may have when rows are collected. */

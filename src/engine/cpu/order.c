@@ -5,19 +5,25 @@
 
 enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, ID_SHIFT = 32 };
 
-static bool list_candidates(kith_lane *lane, uint32_t *n_items, uint64_t *present) {
+/* Lists the candidates of the window; false if they exceed KITH_SORT_CAPACITY. *present gets the bits that
+ * occur in some id. */
+static bool list_candidates(kith_lane *lane, kith_ordered *ordered, uint64_t *present) {
   const uint32_t *ids = lane->task->candidates->ids;
+  uint64_t width = ordered->end - ordered->begin;
   uint32_t n = 0;
+  *present = 0;
   for (uint32_t s = 0; s < lane->task->stencil->n_steps; s++) {
     kith_run run = kith_lane_run(lane, s);
-    if (run.end - run.begin > KITH_SORT_CAPACITY - n)
-      return false;
     for (uint32_t p = run.begin; p < run.end; p++) {
+      if (ids[p] - ordered->begin >= width)
+        continue;
+      if (n == KITH_SORT_CAPACITY)
+        return false;
       *present |= ids[p];
       lane->sort_items[n++] = (uint64_t)ids[p] << ID_SHIFT | p;
     }
   }
-  *n_items = n;
+  ordered->n = n;
   return true;
 }
 
@@ -35,21 +41,31 @@ static void sort_pass(const uint64_t *from, uint64_t *to, uint32_t n, uint32_t s
     to[starts[(from[i] >> shift) % DIGITS]++] = from[i];
 }
 
-uint32_t kith_order_candidates(kith_lane *lane, const uint64_t **items) {
-  uint32_t n = 0;
-  uint64_t present = 0; /* bits that occur in some id */
-  if (!list_candidates(lane, &n, &present))
-    return UINT32_MAX;
+bool kith_order_candidates(kith_lane *lane, kith_ordered *ordered) {
+  uint64_t end = lane->task->candidates->id_end;
+  if (ordered->end >= end)
+    return false;
+  uint64_t present;
+  ordered->begin = ordered->end;
+  for (;; lane->id_window = (lane->id_window + 1) / 2) {
+    ordered->end = end - ordered->begin > lane->id_window ? ordered->begin + lane->id_window : end;
+    if (list_candidates(lane, ordered, &present))
+      break;
+  }
   uint64_t *from = lane->sort_items;
   uint64_t *to = lane->sort_items + KITH_SORT_CAPACITY;
   for (uint32_t bit = 0; present >> bit; bit += DIGIT_BITS) {
-    sort_pass(from, to, n, ID_SHIFT + bit);
+    sort_pass(from, to, ordered->n, ID_SHIFT + bit);
     uint64_t *sorted = to;
     to = from;
     from = sorted;
   }
-  *items = from;
-  return n;
+  ordered->items = from;
+  if (ordered->n < KITH_SORT_CAPACITY / 4) /* room for a wider window next time */
+    lane->id_window *= 2;
+  if (lane->id_window > end)
+    lane->id_window = end;
+  return true;
 }
 
 static void gather_column(kith_lane *lane, uint32_t c, const uint64_t *items, uint32_t n) {
@@ -87,37 +103,4 @@ void kith_order_stage(kith_lane *lane, const uint64_t *items, uint32_t n) {
   if (lane->tile.self)
     for (uint32_t q = 0; q < lane->tile.n_queries; q++)
       lane->self[q] = find_id(items, n, lane->queries.ids[q]);
-}
-
-static void swap_entries(uint32_t *ids, double *distances, uint64_t i, uint64_t j) {
-  uint32_t id = ids[i];
-  ids[i] = ids[j];
-  ids[j] = id;
-  if (distances) {
-    double distance = distances[i];
-    distances[i] = distances[j];
-    distances[j] = distance;
-  }
-}
-
-/* Lets entry i sink to its place in the heap ids[0..n). */
-static void sink_entry(uint32_t *ids, double *distances, uint64_t i, uint64_t n) {
-  while (2 * i + 1 < n) {
-    uint64_t child = 2 * i + 1;
-    if (child + 1 < n && ids[child + 1] > ids[child])
-      child++;
-    if (ids[i] >= ids[child])
-      return;
-    swap_entries(ids, distances, i, child);
-    i = child;
-  }
-}
-
-void kith_order_row(uint32_t *ids, double *distances, uint64_t n) {
-  for (uint64_t i = n / 2; i > 0; i--)
-    sink_entry(ids, distances, i - 1, n);
-  for (uint64_t end = n; end > 1; end--) {
-    swap_entries(ids, distances, 0, end - 1);
-    sink_entry(ids, distances, 0, end - 1);
-  }
 }

@@ -45,19 +45,13 @@ static inline uint32_t vu_mask_gt(const uint32_t *ids, uint32_t bound) {
   return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(greater));
 }
 /* Moves the lanes of the mask to the front: a permutation whose indices are 3-bit numbers picked by pext. */
-static inline void vu_compress(uint32_t *out, vu ids, uint32_t mask, int room) {
+static inline void vu_compress(uint32_t *out, vu ids, uint32_t mask) {
   uint64_t bytes = _pdep_u64(mask, UINT64_C(0x0101010101010101)) * 0xFF;
   uint64_t picked = _pext_u64(UINT64_C(0x0706050403020100), bytes);
   __m256i order = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)picked));
-  __m256i front = _mm256_permutevar8x32_epi32(ids, order);
-  if (room) {
-    _mm256_storeu_si256((__m256i *)out, front);
-    return;
-  }
-  uint32_t lanes[LANES];
-  _mm256_storeu_si256((__m256i *)lanes, front);
-  for (int i = 0; i < __builtin_popcount(mask); i++)
-    out[i] = lanes[i];
+  __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  __m256i front = _mm256_cmpgt_epi32(_mm256_set1_epi32(__builtin_popcount(mask)), lane);
+  _mm256_maskstore_epi32((int *)out, front, _mm256_permutevar8x32_epi32(ids, order));
 }
 
 static inline vd vd_load_f32(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }

@@ -29,12 +29,10 @@ static inline uint32_t vu_sum(vu a) { return (uint32_t)_mm512_reduce_add_epi32(a
 static inline uint32_t vu_mask_gt(const uint32_t *ids, uint32_t bound) {
   return _mm512_cmpgt_epu32_mask(vu_load(ids), _mm512_set1_epi32((int)bound));
 }
-/* With room for a whole vector, a plain store is faster than a masked one. */
-static inline void vu_compress(uint32_t *out, vu ids, uint32_t mask, int room) {
-  if (room)
-    _mm512_storeu_si512(out, _mm512_maskz_compress_epi32((__mmask16)mask, ids));
-  else
-    _mm512_mask_compressstoreu_epi32(out, (__mmask16)mask, ids);
+/* Compressing in a register and storing under a mask is several times faster than compressing to memory. */
+static inline void vu_compress(uint32_t *out, vu ids, uint32_t mask) {
+  __mmask16 front = (__mmask16)((1U << __builtin_popcount(mask)) - 1);
+  _mm512_mask_storeu_epi32(out, front, _mm512_maskz_compress_epi32((__mmask16)mask, ids));
 }
 
 static inline vd vd_load_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }

@@ -26,8 +26,8 @@ static inline vu vu_load(const uint32_t *p) { return *p; }
 static inline vu vu_count_negative(vu count, vf a) { return count + (a < 0); }
 static inline uint32_t vu_sum(vu a) { return a; }
 static inline uint32_t vu_mask_gt(const uint32_t *ids, uint32_t bound) { return *ids > bound; }
-static inline void vu_compress(uint32_t *out, vu ids, uint32_t mask, int room) {
-  (void)room;
+/* Stores the lanes of the mask, one behind the other, and nothing beyond them. */
+static inline void vu_compress(uint32_t *out, vu ids, uint32_t mask) {
   if (mask)
     *out = ids;
 }
