@@ -14,6 +14,12 @@
  * underflow costs less than the 2u to spare; overflow gives s = +inf, which rightly rejects. Both assume
  * rounding to nearest and no flushing of subnormals (docs/exactness.md has the whole proof).
  *
+ * For float64 input the kernel sees coordinates rounded to float32 after subtracting an origin o close to the
+ * queries: |q - o| <= h (Euclidean). Coordinates of q and p then carry errors of at most u |q_c - o_c| and
+ * u |p_c - o_c| <= u (|q_c - o_c| + |t_c|), so t_c one of 2u |q_c - o_c| + 2u |t_c|, and D2 one of
+ * 4u D2 + 4u h sqrt(D2) (Cauchy-Schwarz) where it was 2u D2: the band grows to (dim + 9) u eps2 + 4.01 u h eps.
+ * The argument for D2 > eps2 needs D2 - 4u h sqrt(D2) to rise with D2, which holds for h < 2^20 eps.
+ *
  * Includes nothing but kith.h; everything to its right on the data path may include it. */
 #ifndef KITH_SPACE_PREDICATE_H
 #define KITH_SPACE_PREDICATE_H
@@ -42,6 +48,16 @@ static inline kith_predicate kith_predicate_make(double eps, uint32_t dim) {
   predicate.minus_eps2 = predicate.filter ? (float)-eps2 : 0.0F;
   predicate.band = predicate.filter ? (float)((dim + 6) * 0x1p-24 * eps2) : 0.0F;
   return predicate;
+}
+
+/* The band for float64 input, with queries at most h from the origin. Returns false if h is so large beside eps
+ * that too many pairs would lie in it. */
+static inline bool kith_predicate_narrow(kith_predicate *predicate, uint32_t dim, double h) {
+  double eps = sqrt(predicate->eps2);
+  if (!predicate->filter || !(h <= 1024 * eps))
+    return false;
+  predicate->band = (float)(0x1p-24 * ((dim + 9) * predicate->eps2 + 4.01 * h * eps));
+  return true;
 }
 
 #endif

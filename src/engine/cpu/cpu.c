@@ -30,32 +30,23 @@ typedef struct visit {
   uint64_t found; /* pairs in the staged tiles since it was last cleared: KITH_DO_COUNT */
 } visit;
 
-/* Adds the pairs of the staged tile to degrees[], query by query: few of them, if any, need the definition. */
-static void degrees_one_by_one(const kith_lane *lane, uint32_t *degrees) {
-  kith_tile one = lane->tile;
-  one.n_queries = 1;
-  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
-    one.queries = (const char *)lane->tile.queries + q * lane->width;
-    one.query_ids = lane->tile.query_ids + q;
-    uint32_t found = 0;
-    bool sure = lane->filter && !one.half && lane->kernels->degrees(&one, lane->task->predicate, &found);
-    if (!sure) {
-      found = 0;
-      lane->kernels->degrees_exact(&one, lane->task->predicate, &found);
-    }
-    degrees[q] += found;
-  }
+/* Adds the pairs of the staged tile to degrees[], whatever it takes. */
+static void settle_staged(const kith_lane *lane, uint32_t *degrees) {
+  if (lane->filter)
+    lane->filter_kernels->settled(&lane->tile, &lane->predicate, degrees);
+  else
+    lane->exact_kernels->degrees_exact(&lane->tile, &lane->predicate, degrees);
 }
 
 static void count_staged(visit *v) {
   kith_lane *lane = v->lane;
   uint64_t pairs = 0;
-  if (lane->filter && lane->kernels->count(&lane->tile, lane->task->predicate, &pairs)) {
+  if (lane->filter && lane->filter_kernels->count(&lane->tile, &lane->predicate, &pairs)) {
     v->found += pairs;
     return;
   }
   uint32_t degrees[KITH_TILE_QUERIES] = {0};
-  degrees_one_by_one(lane, degrees);
+  settle_staged(lane, degrees);
   for (uint32_t q = 0; q < lane->tile.n_queries; q++)
     v->found += degrees[q];
 }
@@ -64,10 +55,10 @@ static void degrees_staged(visit *v) {
   kith_lane *lane = v->lane;
   uint32_t degrees[KITH_TILE_QUERIES] = {0};
   bool sure =
-      lane->filter && !lane->tile.half && lane->kernels->degrees(&lane->tile, lane->task->predicate, degrees);
+      lane->filter && !lane->tile.half && lane->filter_kernels->degrees(&lane->tile, &lane->predicate, degrees);
   if (!sure) {
     memset(degrees, 0, sizeof degrees);
-    degrees_one_by_one(lane, degrees);
+    settle_staged(lane, degrees);
   }
   for (uint32_t q = 0; q < lane->tile.n_queries; q++)
     lane->degrees[q] += degrees[q];
@@ -75,10 +66,10 @@ static void degrees_staged(visit *v) {
 
 static void fill_staged(visit *v) {
   kith_lane *lane = v->lane;
-  if (lane->filter && !v->work->distances)
-    lane->kernels->fill(&lane->tile, lane->task->predicate, &lane->rows);
+  if (lane->filter)
+    lane->filter_kernels->fill(&lane->tile, &lane->predicate, &lane->rows);
   else
-    lane->kernels->fill_exact(&lane->tile, lane->task->predicate, &lane->rows);
+    lane->exact_kernels->fill_exact(&lane->tile, &lane->predicate, &lane->rows);
   memset(lane->self, 0xFF, sizeof lane->self);
 }
 
@@ -359,6 +350,8 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   lane->tile.half = cpu->task.half && work->operation != KITH_DO_COUNT;
   lane->tile.self = cpu->task.drop_self && rows ? lane->self : NULL;
   lane->needs_ids = rows || lane->tile.half;
+  lane->may_filter = cpu->task.predicate->filter && !work->distances; /* distances take the definition anyway */
+  lane->truth.items = NULL;
   for (uint32_t position = work->begin; position < work->end && !kith_cancelled(cpu->ctx);) {
     position = kith_lane_next_tile(lane, position, work);
     if (lane->tile.n_queries > 0)
@@ -381,21 +374,28 @@ const kith_kernel_table *kith_kernels_for(kith_isa_level isa) {
 /* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
 typedef struct lane_layout {
   uint32_t stride;
-  size_t queries, candidates, ids, cursors, collected, sort_items, total; /* where each begins */
+  size_t queries, candidates, ids, cursors, origin, pieces, collected, sort_items,
+      total; /* where each begins */
 } lane_layout;
 
 static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+static size_t coordinate_width(const kith_task *task) {
+  return task->candidates->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
+}
+
 static lane_layout layout_lane(const kith_task *task) {
   uint32_t dim = task->candidates->dim;
-  size_t width = task->candidates->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
-  lane_layout layout = {.stride = kith_lane_capacity(dim, width) + 64 / sizeof(float)};
-  layout.candidates = round_up(dim * width * KITH_TILE_QUERIES);
+  uint32_t capacity = kith_lane_capacity(dim);
+  size_t width = coordinate_width(task);
+  lane_layout layout = {.stride = capacity + 64 / sizeof(float)};
+  layout.candidates = round_up(dim * width * KITH_TILE_QUERIES) + 64;
   layout.ids = layout.candidates + round_up(dim * width * layout.stride);
   layout.cursors = layout.ids + round_up(sizeof(uint32_t) * layout.stride);
-  layout.collected = layout.cursors + round_up(sizeof(kith_cursor) * task->stencil->n_steps);
-  size_t collected =
-      sizeof(uint32_t) * (KITH_COLLECT_LIMIT + kith_lane_capacity(dim, width)) * KITH_TILE_QUERIES;
+  layout.origin = layout.cursors + round_up(sizeof(kith_cursor) * task->stencil->n_steps);
+  layout.pieces = layout.origin + round_up(sizeof(double) * dim);
+  layout.collected = layout.pieces + round_up(sizeof(kith_piece) * capacity);
+  size_t collected = sizeof(uint32_t) * (KITH_COLLECT_LIMIT + capacity) * KITH_TILE_QUERIES;
   layout.sort_items = layout.collected + round_up(collected);
   layout.total = layout.sort_items + (task->sorted ? sizeof(uint64_t) * 2 * KITH_SORT_CAPACITY : 0);
   return layout;
@@ -404,16 +404,18 @@ static lane_layout layout_lane(const kith_task *task) {
 static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa, char *buffer) {
   const kith_task *task = &cpu->task;
   uint32_t dim = task->candidates->dim;
-  size_t width = task->candidates->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
   lane_layout layout = layout_lane(task);
   const kith_kernel_table *table = kith_kernels_for(isa);
-  bool is_f32 = task->candidates->dtype == KITH_F32;
   uint32_t entry = dim <= KITH_KERNEL_DIMS ? dim : 0;
   *lane = (kith_lane){.task = task,
-                      .kernels = is_f32 ? &table->f32[entry] : &table->f64[entry],
-                      .copy = table->copy,
-                      .filter = task->predicate->filter && is_f32,
-                      .width = width,
+                      .table = table,
+                      .filter_kernels = &table->f32[entry],
+                      .exact_kernels =
+                          task->candidates->dtype == KITH_F32 ? &table->f32[entry] : &table->f64[entry],
+                      .predicate = *task->predicate,
+                      .index_width = coordinate_width(task),
+                      .origin = (double *)(buffer + layout.origin),
+                      .pieces = (kith_piece *)(buffer + layout.pieces),
                       .query_coords = buffer + layout.queries,
                       .candidate_coords = buffer + layout.candidates,
                       .candidate_ids = (uint32_t *)(buffer + layout.ids),
@@ -422,13 +424,19 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                       .sort_items = (uint64_t *)(buffer + layout.sort_items),
                       .row = UINT32_MAX,
                       .id_window = task->candidates->id_end,
-                      .capacity = kith_lane_capacity(dim, width)};
+                      .capacity = kith_lane_capacity(dim)};
   lane->tile = (kith_tile){.dim = dim,
                            .stride = layout.stride,
                            .queries = lane->query_coords,
                            .candidates = lane->candidate_coords,
                            .query_ids = lane->queries.ids,
                            .candidate_ids = lane->candidate_ids};
+  lane->truth = (kith_truth){.queries = task->queries->coords,
+                             .candidates = task->candidates->coords,
+                             .query_stride = task->queries->stride,
+                             .candidate_stride = task->candidates->stride,
+                             .query_positions = lane->queries.positions,
+                             .pieces = lane->pieces};
 }
 
 static void destroy(kith_engine *engine) {

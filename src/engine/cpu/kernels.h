@@ -14,6 +14,23 @@ enum {
   KITH_CANDIDATE_ALIGN = 16, /* candidates are padded to a multiple of this */
 };
 
+/* A run of positions among the staged candidates. */
+typedef struct kith_piece {
+  uint32_t staged;   /* place of its first candidate */
+  uint32_t position; /* of that one in the index */
+} kith_piece;
+
+/* Where the true coordinates of a tile are, if the staged ones are rounded: coordinate c of position p at
+ * [c * stride + p]. */
+typedef struct kith_truth {
+  const double *queries, *candidates;
+  size_t query_stride, candidate_stride;
+  const uint32_t *query_positions;
+  const uint64_t *items;    /* candidates staged by id: their positions in the lower halves; or NULL: */
+  const kith_piece *pieces; /* candidates staged in runs */
+  uint32_t n_pieces;
+} kith_truth;
+
 /* Padding candidates are infinitely far from everything. */
 typedef struct kith_tile {
   uint32_t dim;
@@ -24,9 +41,10 @@ typedef struct kith_tile {
   const void *candidates; /* coordinate c of candidate j at [c * stride + j] */
   const uint32_t *query_ids;
   const uint32_t *candidate_ids;
-  const uint32_t *self; /* per query: its own place among the candidates, to be left out, or UINT32_MAX;
-                           NULL: leave out nothing */
-  bool half;            /* only candidates with a larger id */
+  const uint32_t *self;    /* per query: its own place among the candidates, to be left out, or UINT32_MAX;
+                              NULL: leave out nothing */
+  bool half;               /* only candidates with a larger id */
+  const kith_truth *truth; /* NULL: the coordinates above are exact */
 } kith_tile;
 
 /* Where the neighbours of each query of the tile go. */
@@ -35,16 +53,17 @@ typedef struct kith_rows {
   double *d2[KITH_TILE_QUERIES];     /* where D2 goes, in step with next; NULL: not wanted */
 } kith_rows;
 
-/* The kernels for one dimension and coordinate type. Those of the filter exist for float only. Self and half
- * are heeded by degrees_exact, fill and fill_exact alone. */
+/* The kernels for one dimension and coordinate type. Those of the filter see float coordinates. Self and half
+ * are heeded by all but count and degrees. */
 typedef struct kith_kernels {
   /* The filter: number of pairs that belong, in all or per query (added to degrees). Returns false, and
-   * nothing useful, if some pair lies in the band: then ask degrees_exact. */
+   * nothing useful, if some pair lies in the band: then ask settled. */
   bool (*count)(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs);
   bool (*degrees)(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees);
-  /* The filter with the band settled by the definition: appends ids to rows. */
+  /* The filter with the band settled by the definition: per query, or ids appended to rows. */
+  void (*settled)(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees);
   void (*fill)(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows);
-  /* The definition throughout. */
+  /* The definition throughout; the coordinates must be exact. */
   void (*degrees_exact)(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees);
   void (*fill_exact)(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows);
 } kith_kernels;
@@ -55,13 +74,15 @@ typedef struct kith_copy {
   char *to;
   const char *from;
   size_t to_stride, from_stride; /* in bytes, from one array to the next */
-  size_t bytes;                  /* of each array */
+  size_t bytes;                  /* of each array copied from */
   uint32_t arrays;
 } kith_copy;
 
 /* Index 0: any dimension; 1 to 8: that dimension. */
 typedef struct kith_kernel_table {
   void (*copy)(const kith_copy *copy);
+  /* From double to float, relative to an origin: array a becomes (float)(x - origin[a]). */
+  void (*narrow)(const kith_copy *copy, const double *origin);
   kith_kernels f32[KITH_KERNEL_DIMS + 1];
   kith_kernels f64[KITH_KERNEL_DIMS + 1];
 } kith_kernel_table;

@@ -28,6 +28,16 @@ static void copy_lines(const kith_copy *copy) {
   }
 }
 
+static void narrow_values(const kith_copy *copy, const double *origin) {
+  for (uint32_t a = 0; a < copy->arrays; a++) {
+    float *to = (float *)(void *)(copy->to + a * copy->to_stride);
+    const double *from = (const double *)(const void *)(copy->from + a * copy->from_stride);
+    vd o = vd_set(origin[a]);
+    for (size_t i = 0; i < copy->bytes / sizeof *from; i += D_LANES)
+      vd_store_f32(to + i, vd_sub(vd_load_f64(from + i), o));
+  }
+}
+
 /* D2 - eps2 of one query against LANES candidates, in float32: negative means "belongs" outside the band. */
 INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, vf minus_eps2) {
   const float *query = (const float *)tile->queries + q;
@@ -108,15 +118,34 @@ INLINE bool degrees_body(const kith_tile *tile, const kith_predicate *predicate,
   return nearest > predicate->band;
 }
 
-/* The definition for one pair. */
-INLINE double pair_d2(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, bool is_f64) {
+/* The definition for one pair of staged points. */
+INLINE double staged_d2(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim) {
   double d2 = 0;
   for (uint32_t c = 0; c < dim; c++) {
-    size_t at_q = c * (size_t)KITH_TILE_QUERIES + q;
-    size_t at_j = c * (size_t)tile->stride + j;
-    double t =
-        is_f64 ? ((const double *)tile->queries)[at_q] - ((const double *)tile->candidates)[at_j]
-               : (double)((const float *)tile->queries)[at_q] - (double)((const float *)tile->candidates)[at_j];
+    double t = (double)((const float *)tile->queries)[c * (size_t)KITH_TILE_QUERIES + q] -
+               (double)((const float *)tile->candidates)[c * (size_t)tile->stride + j];
+    d2 += t * t;
+  }
+  return d2;
+}
+
+/* The position in the index of staged candidate j. */
+static uint32_t true_position(const kith_truth *truth, uint32_t j) {
+  if (truth->items)
+    return (uint32_t)truth->items[j];
+  uint32_t piece = truth->n_pieces - 1;
+  while (truth->pieces[piece].staged > j)
+    piece--;
+  return truth->pieces[piece].position + (j - truth->pieces[piece].staged);
+}
+
+/* The definition for one pair whose staged coordinates are rounded. */
+static double true_d2(const kith_truth *truth, uint32_t q, uint32_t j, uint32_t dim) {
+  const double *query = truth->queries + truth->query_positions[q];
+  const double *candidate = truth->candidates + true_position(truth, j);
+  double d2 = 0;
+  for (uint32_t c = 0; c < dim; c++) {
+    double t = query[c * truth->query_stride] - candidate[c * truth->candidate_stride];
     d2 += t * t;
   }
   return d2;
@@ -128,7 +157,10 @@ INLINE uint32_t settle(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t u
   uint32_t belongs = 0;
   for (; undecided; undecided &= undecided - 1) {
     uint32_t lane = (uint32_t)__builtin_ctz(undecided);
-    if (pair_d2(tile, q, j + lane, dim, false) <= eps2)
+    if (j + lane >= tile->n_candidates)
+      continue;
+    double d2 = tile->truth ? true_d2(tile->truth, q, j + lane, dim) : staged_d2(tile, q, j + lane, dim);
+    if (d2 <= eps2)
       belongs |= 1U << lane;
   }
   return belongs;
@@ -144,19 +176,29 @@ INLINE uint32_t admitted(const kith_tile *tile, uint32_t q, uint32_t j) {
   return mask;
 }
 
-/* Reports the neighbours of query q among LANES candidates whose sums are known; `near` are those that are
- * not rejected by the filter. Returns where the row goes on. */
-INLINE uint32_t *report(const kith_tile *tile, const kith_predicate *predicate, uint32_t q, uint32_t j, vf sum,
-                        uint32_t near, uint32_t *next, uint32_t dim) {
+/* The neighbours of query q among LANES candidates whose sums are known; `near` are those that the filter does
+ * not reject. */
+INLINE uint32_t neighbors(const kith_tile *tile, const kith_predicate *predicate, uint32_t q, uint32_t j,
+                          vf sum, uint32_t near, uint32_t dim) {
   uint32_t belongs = vf_mask_lt(sum, vf_set(-predicate->band));
   uint32_t undecided = near & ~belongs;
   if (__builtin_expect(undecided != 0, 0))
     belongs |= settle(tile, q, j, undecided, predicate->eps2, dim);
-  belongs &= admitted(tile, q, j);
-  if (!belongs)
-    return next;
-  vu_compress(next, vu_load(tile->candidate_ids + j), belongs);
-  return next + __builtin_popcount(belongs);
+  return belongs & admitted(tile, q, j);
+}
+
+INLINE void settled_body(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
+                         uint32_t dim) {
+  uint32_t n = padded_candidates(tile);
+  vf minus_eps2 = vf_set(predicate->minus_eps2);
+  vf above = vf_set(predicate->band);
+  for (uint32_t q = 0; q < tile->n_queries; q++)
+    for (uint32_t j = 0; j < n; j += LANES) {
+      vf sum = filter_sum(tile, q, j, dim, minus_eps2);
+      uint32_t near = vf_mask_le(sum, above);
+      if (near)
+        degrees[q] += (uint32_t)__builtin_popcount(neighbors(tile, predicate, q, j, sum, near, dim));
+    }
 }
 
 /* Rows of `width` queries (4 or 1) starting at q: candidates are loaded once for all of them. */
@@ -179,9 +221,13 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
     }
     if (!any)
       continue;
-    for (uint32_t k = 0; k < width; k++)
-      if (near[k])
-        next[k] = report(tile, predicate, q + k, j, sums[k], near[k], next[k], dim);
+    for (uint32_t k = 0; k < width; k++) {
+      uint32_t found = near[k] ? neighbors(tile, predicate, q + k, j, sums[k], near[k], dim) : 0;
+      if (!found)
+        continue;
+      vu_compress(next[k], vu_load(tile->candidate_ids + j), found);
+      next[k] += __builtin_popcount(found);
+    }
   }
   for (uint32_t k = 0; k < width; k++)
     rows->next[q + k] = next[k];
@@ -281,15 +327,18 @@ INLINE void fill_exact_body(const kith_tile *tile, const kith_predicate *predica
   static bool degrees_##D(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) {         \
     return degrees_body(tile, predicate, degrees, DIMENSION(D));                                               \
   }                                                                                                            \
+  static void settled_##D(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) {         \
+    settled_body(tile, predicate, degrees, DIMENSION(D));                                                      \
+  }                                                                                                            \
   static void fill_##D(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows) {              \
     fill_body(tile, predicate, rows, DIMENSION(D));                                                            \
   }                                                                                                            \
   MAKE_EXACT(D, f32, false)                                                                                    \
   MAKE_EXACT(D, f64, true)
 #define ENTRY_F32(D)                                                                                           \
-  { count_##D, degrees_##D, fill_##D, degrees_exact_f32_##D, fill_exact_f32_##D }
+  { count_##D, degrees_##D, settled_##D, fill_##D, degrees_exact_f32_##D, fill_exact_f32_##D }
 #define ENTRY_F64(D)                                                                                           \
-  { NULL, NULL, NULL, degrees_exact_f64_##D, fill_exact_f64_##D }
+  { NULL, NULL, NULL, NULL, degrees_exact_f64_##D, fill_exact_f64_##D }
 
 MAKE(0)
 MAKE(1)
@@ -303,6 +352,7 @@ MAKE(8)
 
 const kith_kernel_table KERNEL_TABLE = {
     .copy = copy_lines,
+    .narrow = narrow_values,
     .f32 = {ENTRY_F32(0), ENTRY_F32(1), ENTRY_F32(2), ENTRY_F32(3), ENTRY_F32(4), ENTRY_F32(5), ENTRY_F32(6),
             ENTRY_F32(7), ENTRY_F32(8)},
     .f64 = {ENTRY_F64(0), ENTRY_F64(1), ENTRY_F64(2), ENTRY_F64(3), ENTRY_F64(4), ENTRY_F64(5), ENTRY_F64(6),

@@ -11,8 +11,8 @@ enum { ENOUGH_QUERIES = 16, ENOUGH_SORTED = 40 }; /* more where candidates must 
 /* Nor does it cross a wider gap than about this many cells: a neighbouring row may be crowded there. */
 enum { FAR_CELLS = 8 };
 
-uint32_t kith_lane_capacity(uint32_t dim, size_t width) {
-  size_t fit = (24 << 10) / (dim * width) / KITH_CANDIDATE_ALIGN * KITH_CANDIDATE_ALIGN;
+uint32_t kith_lane_capacity(uint32_t dim) {
+  size_t fit = (24 << 10) / (dim * sizeof(float)) / KITH_CANDIDATE_ALIGN * KITH_CANDIDATE_ALIGN;
   return (uint32_t)(fit < 64 ? 64 : fit > 2048 ? 2048 : fit);
 }
 
@@ -61,26 +61,71 @@ static void enter_row(kith_lane *lane, uint32_t row) {
   lane->row = row;
 }
 
+/* Puts the origin in the middle of the tile's queries; returns their largest distance from it, or more. */
+static double center_on_queries(kith_lane *lane) {
+  const kith_index *index = lane->task->queries;
+  double square = 0;
+  for (uint32_t c = 0; c < index->dim; c++) {
+    const double *column = (const double *)index->coords + c * index->stride;
+    double min = INFINITY;
+    double max = -INFINITY;
+    for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+      double x = column[lane->queries.positions[q]];
+      min = x < min ? x : min;
+      max = x > max ? x : max;
+    }
+    double half = max / 2 - min / 2;
+    lane->origin[c] = min + half;
+    square += half * half;
+  }
+  return sqrt(square) * (1 + 0x1p-20);
+}
+
+/* Decides how the tile is tested, and in what width it is staged. */
+static void choose_test(kith_lane *lane) {
+  lane->filter = lane->may_filter;
+  lane->width = lane->index_width;
+  if (!lane->filter || lane->index_width == sizeof(float))
+    return;
+  lane->filter = kith_predicate_narrow(&lane->predicate, lane->tile.dim, center_on_queries(lane));
+  if (lane->filter)
+    lane->width = sizeof(float);
+  lane->tile.truth = lane->filter ? &lane->truth : NULL;
+}
+
+/* Copies arrays of coordinates from an index to a buffer, narrower if the tile is. */
+static void copy_coordinates(const kith_lane *lane, const kith_index *index, uint32_t begin, uint32_t end,
+                             kith_copy copy) {
+  copy.from = (const char *)index->coords + begin * lane->index_width;
+  copy.from_stride = index->stride * lane->index_width;
+  copy.bytes = (end - begin) * lane->index_width;
+  copy.arrays = index->dim;
+  if (kith_lane_is_narrow(lane))
+    lane->table->narrow(&copy, lane->origin);
+  else
+    lane->table->copy(&copy);
+}
+
 /* Copies the coordinates of the tile's queries: all together if they are neighbours in the index. */
 static void stage_queries(kith_lane *lane) {
   const kith_index *index = lane->task->queries;
   const kith_query_tile *queries = &lane->queries;
   uint32_t n = lane->tile.n_queries;
-  kith_copy copy = {.to = lane->query_coords,
-                    .to_stride = KITH_TILE_QUERIES * lane->width,
-                    .from = (const char *)index->coords + queries->begin * lane->width,
-                    .from_stride = index->stride * lane->width,
-                    .bytes = n * lane->width,
-                    .arrays = index->dim};
+  kith_copy copy = {.to = lane->query_coords, .to_stride = KITH_TILE_QUERIES * lane->width};
   if (n == queries->end - queries->begin) {
-    lane->copy(&copy);
+    copy_coordinates(lane, index, queries->begin, queries->end, copy);
     return;
   }
   for (uint32_t c = 0; c < index->dim; c++)
-    for (uint32_t q = 0; q < n; q++)
-      memcpy(copy.to + c * copy.to_stride + q * lane->width,
-             copy.from + c * copy.from_stride + (queries->positions[q] - queries->begin) * lane->width,
-             lane->width);
+    for (uint32_t q = 0; q < n; q++) {
+      const char *from =
+          (const char *)index->coords + (c * index->stride + queries->positions[q]) * lane->index_width;
+      char *to = copy.to + c * copy.to_stride + q * lane->width;
+      if (kith_lane_is_narrow(lane))
+        *(float *)(void *)to = (float)(*(const double *)(const void *)from - lane->origin[c]);
+      else
+        memcpy(to, from, lane->width);
+    }
 }
 
 /* Finds the cell of a position, setting the cursors if it begins a new row. */
@@ -152,6 +197,7 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
   queries->end = position;
   if (all)
     take_all(lane, position);
+  choose_test(lane);
   stage_queries(lane);
   return position;
 }
@@ -185,18 +231,19 @@ void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {
   const kith_index *index = lane->task->candidates;
   kith_tile *tile = &lane->tile;
   kith_copy copy = {.to = (char *)lane->candidate_coords + tile->n_candidates * lane->width,
-                    .to_stride = tile->stride * lane->width,
-                    .from = (const char *)index->coords + begin * lane->width,
-                    .from_stride = index->stride * lane->width,
-                    .bytes = (end - begin) * lane->width,
-                    .arrays = index->dim};
-  lane->copy(&copy);
+                    .to_stride = tile->stride * lane->width};
+  copy_coordinates(lane, index, begin, end, copy);
+  if (kith_lane_is_narrow(lane)) {
+    if (tile->n_candidates == 0)
+      lane->truth.n_pieces = 0;
+    lane->pieces[lane->truth.n_pieces++] = (kith_piece){.staged = tile->n_candidates, .position = begin};
+  }
   if (lane->needs_ids) {
     copy = (kith_copy){.to = (char *)(lane->candidate_ids + tile->n_candidates),
                        .from = (const char *)(index->ids + begin),
                        .bytes = (end - begin) * sizeof(uint32_t),
                        .arrays = 1};
-    lane->copy(&copy);
+    lane->table->copy(&copy);
   }
   tile->n_candidates += end - begin;
 }

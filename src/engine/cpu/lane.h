@@ -33,10 +33,17 @@ typedef struct kith_run {
 
 typedef struct kith_lane {
   const kith_task *task;
-  const kith_kernels *kernels;
-  void (*copy)(const kith_copy *copy);
-  bool filter;    /* the float32 filter may be used */
-  size_t width;   /* of a coordinate, in bytes */
+  const kith_kernel_table *table;
+  const kith_kernels *filter_kernels; /* for float coordinates */
+  const kith_kernels *exact_kernels;  /* for those of the index */
+  bool may_filter;                    /* the operation and eps allow the float32 filter */
+  bool filter;                        /* the tile is tested by it */
+  kith_predicate predicate;           /* the task's, with the band of the tile */
+  size_t index_width;                 /* of a coordinate in the index, in bytes, */
+  size_t width;                       /* and staged: narrower if float64 coordinates are filtered */
+  double *origin;                     /* staged float64 coordinates are relative to this */
+  kith_truth truth;                   /* of a tile staged narrower */
+  kith_piece *pieces;
   bool needs_ids; /* of the candidates: rows are filled, or pairs admitted by id */
   kith_tile tile; /* what the kernels see; points into the buffers below */
   kith_query_tile queries;
@@ -61,8 +68,8 @@ enum { KITH_SORT_CAPACITY = 16384 };
 /* Neighbours that a row may have when rows are collected. */
 enum { KITH_COLLECT_LIMIT = 256 };
 
-/* Candidates that fit in the staging buffers: about 24 KiB of coordinates. */
-uint32_t kith_lane_capacity(uint32_t dim, size_t width);
+/* Candidates that fit in the staging buffers: about 24 KiB of float coordinates. */
+uint32_t kith_lane_capacity(uint32_t dim);
 
 /* Cuts the next tile from positions [position, end): those with ids in [first_row, end_row). Returns where it
  * ends; the tile may be empty. */
@@ -73,6 +80,9 @@ kith_run kith_lane_run(kith_lane *lane, uint32_t step);
 
 /* Copies positions [begin, end) behind the candidates staged already; they must fit. */
 void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end);
+
+/* Whether the tile is staged as floats relative to an origin. */
+static inline bool kith_lane_is_narrow(const kith_lane *lane) { return lane->width < lane->index_width; }
 
 /* Makes the staged candidates ready for a kernel: pads them to whole vectors. */
 void kith_lane_seal(kith_lane *lane);

@@ -71,13 +71,17 @@ bool kith_order_candidates(kith_lane *lane, kith_ordered *ordered) {
 static void gather_column(kith_lane *lane, uint32_t c, const uint64_t *items, uint32_t n) {
   const kith_index *index = lane->task->candidates;
   size_t to = c * (size_t)lane->tile.stride;
-  size_t from = c * index->stride;
-  if (lane->width == sizeof(float))
+  const float *floats = (const float *)index->coords + c * index->stride;
+  const double *doubles = (const double *)index->coords + c * index->stride;
+  if (lane->index_width == sizeof(float))
     for (uint32_t i = 0; i < n; i++)
-      ((float *)lane->candidate_coords)[to + i] = ((const float *)index->coords)[from + (uint32_t)items[i]];
+      ((float *)lane->candidate_coords)[to + i] = floats[(uint32_t)items[i]];
+  else if (kith_lane_is_narrow(lane))
+    for (uint32_t i = 0; i < n; i++)
+      ((float *)lane->candidate_coords)[to + i] = (float)(doubles[(uint32_t)items[i]] - lane->origin[c]);
   else
     for (uint32_t i = 0; i < n; i++)
-      ((double *)lane->candidate_coords)[to + i] = ((const double *)index->coords)[from + (uint32_t)items[i]];
+      ((double *)lane->candidate_coords)[to + i] = doubles[(uint32_t)items[i]];
 }
 
 /* The place of an id among the items, or UINT32_MAX. */
@@ -100,6 +104,7 @@ void kith_order_stage(kith_lane *lane, const uint64_t *items, uint32_t n) {
   for (uint32_t i = 0; i < n; i++)
     lane->candidate_ids[i] = (uint32_t)(items[i] >> ID_SHIFT);
   lane->tile.n_candidates = n;
+  lane->truth.items = items;
   if (lane->tile.self)
     for (uint32_t q = 0; q < lane->tile.n_queries; q++)
       lane->self[q] = find_id(items, n, lane->queries.ids[q]);

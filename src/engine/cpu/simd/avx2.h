@@ -64,5 +64,6 @@ static inline uint32_t vd_mask_le(vd a, vd b) {
   return (uint32_t)_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_LE_OQ));
 }
 static inline void vd_store(double *p, vd a) { _mm256_storeu_pd(p, a); }
+static inline void vd_store_f32(float *p, vd a) { _mm_storeu_ps(p, _mm256_cvtpd_ps(a)); }
 
 #endif

@@ -40,5 +40,6 @@ static inline vd vd_mul(vd a, vd b) { return a * b; }
 static inline vd vd_add(vd a, vd b) { return a + b; }
 static inline uint32_t vd_mask_le(vd a, vd b) { return a <= b; }
 static inline void vd_store(double *p, vd a) { *p = a; }
+static inline void vd_store_f32(float *p, vd a) { *p = (float)a; }
 
 #endif
