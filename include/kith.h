@@ -307,7 +307,7 @@ typedef struct kith_plan {
   uint64_t cells;     /* non-empty */
   uint64_t rows;      /* non-empty rows of cells */
   uint32_t runs;      /* neighbour rows looked at per row */
-  const char *kernel; /* "filter" (float32 with exact recheck), "double", or "everything" */
+  const char *kernel; /* "filter" (float32, doubtful pairs in double), "double", or "everything" */
   const char *engine, *isa;
   uint32_t threads;
   double pairs, pairs_error; /* sampled estimate and its standard error; the error is 0 when counted */

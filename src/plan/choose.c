@@ -184,7 +184,7 @@ static void explain(const kith_question *question, kith_choice *choice, const ki
   uint32_t dim = question->candidates->dim;
   int at =
       snprintf(choice->why, sizeof choice->why,
-               "%u of %u dimensions are cut, those of largest variance: that costs least, at %.3g candidates a "
+               "Cut dimensions: %u of %u, those of largest variance: that costs least, at %.3g candidates a "
                "query in the sample of %u points.\n",
                spec->k, dim, choice->candidates, sample->n_points);
   size_t used = at > 0 ? (size_t)at : 0;

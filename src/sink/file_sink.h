@@ -1,8 +1,8 @@
 /* What the sinks that write files share: an output, the promised shape, and the check that it is kept.
  *
- * Owns: the table of formats (their constructors). Only files of this folder include it. A format's own struct
- * starts with a kith_file_sink, whose first member is the kith_sink, so that one pointer serves as all three.
- */
+ * Owns: the table of formats (their constructors). Only files of this folder include it, and the command for
+ * the header of an npy file (cli/points_file.c). A format's own struct starts with a kith_file_sink, whose
+ * first member is the kith_sink, so that one pointer serves as all three. */
 #ifndef KITH_SINK_FILE_SINK_H
 #define KITH_SINK_FILE_SINK_H
 

@@ -34,7 +34,7 @@ typedef struct neighbor_run {
 
 typedef struct pairs_npy {
   kith_file_sink file;
-  kith_stream stream;
+  kith_appender appender;
   size_t pair_bytes;
   void (*expand)(void *to, const neighbor_run *run);
 } pairs_npy;
@@ -62,10 +62,10 @@ static void expand_float64(void *to, const neighbor_run *run) {
   }
 }
 
-static kith_status append_header(kith_stream *stream, const kith_npy_type *type) {
+static kith_status append_header(kith_appender *appender, const kith_npy_type *type) {
   unsigned char header[KITH_NPY_HEADER_BYTES];
   kith_npy_header(header, type);
-  return kith_stream_append(stream, header, sizeof header);
+  return kith_appender_append(appender, header, sizeof header);
 }
 
 static kith_status pairs_begin(kith_sink *sink, const kith_shape *shape) {
@@ -87,19 +87,19 @@ static kith_status pairs_begin(kith_sink *sink, const kith_shape *shape) {
   uint64_t bytes = KITH_NPY_HEADER_BYTES + shape->n_pairs * self->pair_bytes;
   kith_status status = kith_file_sink_begin(&self->file, shape, KITH_IN_ORDER, bytes);
   if (!status)
-    status = kith_stream_open(&self->stream, self->file.output, 0, false);
-  return status ? status : append_header(&self->stream, &type);
+    status = kith_appender_open(&self->appender, self->file.output, 0, false);
+  return status ? status : append_header(&self->appender, &type);
 }
 
 static kith_status append_run(pairs_npy *self, neighbor_run run, uint64_t left) {
   while (left > 0) {
-    kith_status status = kith_stream_reserve(&self->stream, self->pair_bytes);
+    kith_status status = kith_appender_reserve(&self->appender, self->pair_bytes);
     if (status)
       return status;
-    uint64_t fits = (KITH_STREAM_BYTES - self->stream.filled) / self->pair_bytes;
+    uint64_t fits = (KITH_APPENDER_BYTES - self->appender.filled) / self->pair_bytes;
     run.count = left < fits ? left : fits;
-    self->expand(kith_stream_end(&self->stream), &run);
-    self->stream.filled += run.count * self->pair_bytes;
+    self->expand(kith_appender_end(&self->appender), &run);
+    self->appender.filled += run.count * self->pair_bytes;
     run.neighbors += run.count;
     run.distances = run.distances ? run.distances + run.count : NULL;
     left -= run.count;
@@ -124,13 +124,13 @@ static kith_status pairs_take(kith_sink *sink, const kith_batch *batch) {
 
 static kith_status pairs_finish(kith_sink *sink) {
   pairs_npy *self = (pairs_npy *)sink;
-  kith_status status = kith_stream_flush(&self->stream);
+  kith_status status = kith_appender_flush(&self->appender);
   return status ? status : kith_file_sink_commit(&self->file);
 }
 
 static void pairs_destroy(kith_sink *sink) {
   pairs_npy *self = (pairs_npy *)sink;
-  kith_stream_close(&self->stream);
+  kith_appender_close(&self->appender);
   kith_file_sink_destroy(&self->file);
 }
 
@@ -143,20 +143,21 @@ kith_status kith_sink_pairs_npy(kith_context *ctx, const char *path, kith_sink *
 kith_status kith_write_counts(kith_context *ctx, const char *path, const uint64_t *counts, uint64_t n) {
   kith_npy_type type = {.descr = "<i8", .n_dims = 1, .dims = {n}};
   kith_output *output = NULL;
-  kith_stream stream = {0};
+  kith_appender appender = {0};
   kith_format format;
   kith_status status = kith_choose_format(ctx, KITH_DEGREES, path, &format);
   if (status)
     return status;
   if ((status = kith_output_create(ctx, path, &output)) ||
       (status = kith_output_open(output, KITH_IN_ORDER, KITH_NPY_HEADER_BYTES + n * sizeof *counts)) ||
-      (status = kith_stream_open(&stream, output, 0, false)) || (status = append_header(&stream, &type)) ||
-      (status = kith_stream_append(&stream, counts, n * sizeof *counts)) ||
-      (status = kith_stream_flush(&stream)))
+      (status = kith_appender_open(&appender, output, 0, false)) ||
+      (status = append_header(&appender, &type)) ||
+      (status = kith_appender_append(&appender, counts, n * sizeof *counts)) ||
+      (status = kith_appender_flush(&appender)))
     goto done;
   status = kith_output_commit(output);
 done:
-  kith_stream_close(&stream);
+  kith_appender_close(&appender);
   kith_output_destroy(output);
   return status;
 }

@@ -37,7 +37,7 @@ typedef struct member {
 typedef struct table_npz {
   kith_file_sink file;
   member members[N_MEMBERS];
-  kith_stream indptr, indices, data;
+  kith_appender indptr, indices, data;
   uint64_t directory_at;
   bool wide_indptr, wide_indices; /* int64 */
 } table_npz;
@@ -72,7 +72,7 @@ static uint64_t deflated_bytes(uint64_t array_bytes) {
 }
 
 typedef struct bit_writer {
-  kith_stream *stream;
+  kith_appender *appender;
   uint64_t bits;
   unsigned count; /* below 32 between calls */
 } bit_writer;
@@ -82,19 +82,19 @@ static kith_status put_bits(bit_writer *writer, uint32_t bits, unsigned count) {
   writer->count += count;
   if (writer->count < 32)
     return KITH_OK;
-  kith_status status = kith_stream_reserve(writer->stream, 4);
+  kith_status status = kith_appender_reserve(writer->appender, 4);
   if (status)
     return status;
-  memcpy(kith_stream_end(writer->stream), &writer->bits, 4);
-  writer->stream->filled += 4;
+  memcpy(kith_appender_end(writer->appender), &writer->bits, 4);
+  writer->appender->filled += 4;
   writer->bits >>= 32;
   writer->count -= 32;
   return KITH_OK;
 }
 
-static kith_status write_ones_block(kith_stream *stream, uint64_t array_bytes) {
+static kith_status write_ones_block(kith_appender *appender, uint64_t array_bytes) {
   uint64_t literals = n_literals(array_bytes), matches = (array_bytes - literals) / MATCH_BYTES;
-  bit_writer writer = {.stream = stream};
+  bit_writer writer = {.appender = appender};
   kith_status status = put_bits(&writer, 3, BLOCK_BITS); /* the last block; fixed codes */
   for (uint64_t i = 0; !status && i < literals; i++)
     status = put_bits(&writer, i % 4 == 0 ? LITERAL_1 : LITERAL_0, LITERAL_BITS);
@@ -102,7 +102,7 @@ static kith_status write_ones_block(kith_stream *stream, uint64_t array_bytes) {
     status = put_bits(&writer, MATCH, MATCH_BITS);
   if (!status)
     status = put_bits(&writer, 0, END_BITS);
-  return status ? status : kith_stream_append(stream, &writer.bits, (writer.count + 7) / 8);
+  return status ? status : kith_appender_append(appender, &writer.bits, (writer.count + 7) / 8);
 }
 
 /* The CRC-32 of n ones (int32) after `crc`, by doubling. */
@@ -117,15 +117,15 @@ static uint32_t crc_of_ones(uint32_t crc, uint64_t n) {
   return (uint32_t)total;
 }
 
-static kith_status write_ones(kith_stream *stream, member *data) {
+static kith_status write_ones(kith_appender *appender, member *data) {
   unsigned char header[KITH_NPY_HEADER_BYTES];
   kith_npy_header(header, &data->type);
   data->crc = crc_of_ones((uint32_t)crc32(0, header, sizeof header), data->type.dims[0]);
   const unsigned char stored[5] = {0, sizeof header, 0, 0xff & ~sizeof header, 0xff};
-  kith_status status = kith_stream_append(stream, stored, sizeof stored);
+  kith_status status = kith_appender_append(appender, stored, sizeof stored);
   if (!status)
-    status = kith_stream_append(stream, header, sizeof header);
-  return status ? status : write_ones_block(stream, data->array_bytes);
+    status = kith_appender_append(appender, header, sizeof header);
+  return status ? status : write_ones_block(appender, data->array_bytes);
 }
 
 /* ---- the zip format ---- */
@@ -300,15 +300,15 @@ static void lay_out(table_npz *self) {
   self->directory_at = at;
 }
 
-/* Opens the stream of a member, with its npy header in it unless that is to be deflated later. */
-static kith_status open_member(table_npz *self, int which, kith_stream *stream) {
+/* Opens the appender of a member, with its npy header in it unless that is to be deflated later. */
+static kith_status open_member(table_npz *self, int which, kith_appender *appender) {
   const member *m = &self->members[which];
-  kith_status status = kith_stream_open(stream, self->file.output, m->data_at, true);
+  kith_status status = kith_appender_open(appender, self->file.output, m->data_at, true);
   if (status || m->deflated)
     return status;
   unsigned char header[KITH_NPY_HEADER_BYTES];
   kith_npy_header(header, &m->type);
-  return kith_stream_append(stream, header, sizeof header);
+  return kith_appender_append(appender, header, sizeof header);
 }
 
 static kith_status write_small_member(table_npz *self, int which, const void *array) {
@@ -332,33 +332,33 @@ static kith_status table_begin(kith_sink *sink, const kith_shape *shape) {
       (status = open_member(self, M_INDICES, &self->indices)) ||
       (status = open_member(self, M_DATA, &self->data)))
     return status;
-  return kith_stream_append(&self->indptr, &first_offset, self->wide_indptr ? 8 : 4);
+  return kith_appender_append(&self->indptr, &first_offset, self->wide_indptr ? 8 : 4);
 }
 
 static kith_status append_offsets(table_npz *self, const kith_batch *batch, uint64_t before) {
-  kith_stream *stream = &self->indptr;
+  kith_appender *appender = &self->indptr;
   size_t size = self->wide_indptr ? 8 : 4;
   kith_status status = KITH_OK;
   for (uint64_t r = 1; !status && r <= batch->n_rows; r++) {
     uint64_t offset = before + batch->offsets[r];
-    if ((status = kith_stream_reserve(stream, size)))
+    if ((status = kith_appender_reserve(appender, size)))
       break;
-    memcpy(kith_stream_end(stream), &offset, size); /* little-endian: the lower half comes first */
-    stream->filled += size;
+    memcpy(kith_appender_end(appender), &offset, size); /* little-endian: the lower half comes first */
+    appender->filled += size;
   }
   return status;
 }
 
-static kith_status append_wide_ids(kith_stream *stream, const uint32_t *ids, uint64_t n) {
+static kith_status append_wide_ids(kith_appender *appender, const uint32_t *ids, uint64_t n) {
   while (n > 0) {
-    kith_status status = kith_stream_reserve(stream, sizeof(uint64_t));
+    kith_status status = kith_appender_reserve(appender, sizeof(uint64_t));
     if (status)
       return status;
-    uint64_t room = (KITH_STREAM_BYTES - stream->filled) / sizeof(uint64_t), count = n < room ? n : room;
-    uint64_t *to = (uint64_t *)(void *)kith_stream_end(stream);
+    uint64_t room = (KITH_APPENDER_BYTES - appender->filled) / sizeof(uint64_t), count = n < room ? n : room;
+    uint64_t *to = (uint64_t *)(void *)kith_appender_end(appender);
     for (uint64_t k = 0; k < count; k++)
       to[k] = ids[k];
-    stream->filled += count * sizeof *to;
+    appender->filled += count * sizeof *to;
     ids += count;
     n -= count;
   }
@@ -374,9 +374,9 @@ static kith_status table_take(kith_sink *sink, const kith_batch *batch) {
   if (!status && self->wide_indices)
     status = append_wide_ids(&self->indices, batch->neighbors, pairs);
   else if (!status)
-    status = kith_stream_append(&self->indices, batch->neighbors, pairs * sizeof *batch->neighbors);
+    status = kith_appender_append(&self->indices, batch->neighbors, pairs * sizeof *batch->neighbors);
   if (!status && self->file.shape.distances)
-    status = kith_stream_append(&self->data, batch->distances, pairs * sizeof *batch->distances);
+    status = kith_appender_append(&self->data, batch->distances, pairs * sizeof *batch->distances);
   return status;
 }
 
@@ -386,8 +386,8 @@ static kith_status table_finish(kith_sink *sink) {
   kith_status status = KITH_OK;
   if (m[M_DATA].deflated)
     status = write_ones(&self->data, &m[M_DATA]);
-  if (status || (status = kith_stream_flush(&self->indptr)) || (status = kith_stream_flush(&self->indices)) ||
-      (status = kith_stream_flush(&self->data)))
+  if (status || (status = kith_appender_flush(&self->indptr)) ||
+      (status = kith_appender_flush(&self->indices)) || (status = kith_appender_flush(&self->data)))
     return status;
   m[M_INDPTR].crc = self->indptr.crc;
   m[M_INDICES].crc = self->indices.crc;
@@ -399,9 +399,9 @@ static kith_status table_finish(kith_sink *sink) {
 
 static void table_destroy(kith_sink *sink) {
   table_npz *self = (table_npz *)sink;
-  kith_stream_close(&self->indptr);
-  kith_stream_close(&self->indices);
-  kith_stream_close(&self->data);
+  kith_appender_close(&self->indptr);
+  kith_appender_close(&self->indices);
+  kith_appender_close(&self->data);
   kith_file_sink_destroy(&self->file);
 }
 

@@ -329,43 +329,43 @@ void kith_output_destroy(kith_output *output) {
   kith_free(output);
 }
 
-kith_status kith_stream_open(kith_stream *stream, kith_output *output, uint64_t at, bool with_crc) {
-  *stream = (kith_stream){.output = output, .at = at, .with_crc = with_crc};
-  stream->buffer = kith_alloc(&output->ctx->memory, KITH_STREAM_BYTES);
-  return stream->buffer ? KITH_OK : kith_fail_memory(output->ctx, KITH_STREAM_BYTES, "an output buffer");
+kith_status kith_appender_open(kith_appender *appender, kith_output *output, uint64_t at, bool with_crc) {
+  *appender = (kith_appender){.output = output, .at = at, .with_crc = with_crc};
+  appender->buffer = kith_alloc(&output->ctx->memory, KITH_APPENDER_BYTES);
+  return appender->buffer ? KITH_OK : kith_fail_memory(output->ctx, KITH_APPENDER_BYTES, "an output buffer");
 }
 
-void kith_stream_close(kith_stream *stream) {
-  kith_free(stream->buffer);
-  stream->buffer = NULL;
+void kith_appender_close(kith_appender *appender) {
+  kith_free(appender->buffer);
+  appender->buffer = NULL;
 }
 
 /* At most a buffer at a time, so that the checksum and the write find the bytes in the cache. */
-static kith_status write_chunk(kith_stream *stream, const void *data, size_t bytes) {
-  if (stream->with_crc)
-    stream->crc = (uint32_t)crc32_z(stream->crc, data, bytes);
-  kith_status status = kith_output_write_at(stream->output, stream->at, data, bytes);
-  stream->at += bytes;
+static kith_status write_chunk(kith_appender *appender, const void *data, size_t bytes) {
+  if (appender->with_crc)
+    appender->crc = (uint32_t)crc32_z(appender->crc, data, bytes);
+  kith_status status = kith_output_write_at(appender->output, appender->at, data, bytes);
+  appender->at += bytes;
   return status;
 }
 
-kith_status kith_stream_flush(kith_stream *stream) {
-  size_t bytes = stream->filled;
-  stream->filled = 0;
-  return bytes ? write_chunk(stream, stream->buffer, bytes) : KITH_OK;
+kith_status kith_appender_flush(kith_appender *appender) {
+  size_t bytes = appender->filled;
+  appender->filled = 0;
+  return bytes ? write_chunk(appender, appender->buffer, bytes) : KITH_OK;
 }
 
-kith_status kith_stream_append(kith_stream *stream, const void *data, uint64_t bytes) {
+kith_status kith_appender_append(kith_appender *appender, const void *data, uint64_t bytes) {
   const char *from = data;
-  if (bytes > KITH_STREAM_BYTES - stream->filled) {
-    kith_status status = kith_stream_flush(stream);
-    for (; !status && bytes >= KITH_STREAM_BYTES; from += KITH_STREAM_BYTES, bytes -= KITH_STREAM_BYTES)
-      status = write_chunk(stream, from, KITH_STREAM_BYTES);
+  if (bytes > KITH_APPENDER_BYTES - appender->filled) {
+    kith_status status = kith_appender_flush(appender);
+    for (; !status && bytes >= KITH_APPENDER_BYTES; from += KITH_APPENDER_BYTES, bytes -= KITH_APPENDER_BYTES)
+      status = write_chunk(appender, from, KITH_APPENDER_BYTES);
     if (status)
       return status;
   }
   if (bytes > 0)
-    memcpy(kith_stream_end(stream), from, bytes);
-  stream->filled += bytes;
+    memcpy(kith_appender_end(appender), from, bytes);
+  appender->filled += bytes;
   return KITH_OK;
 }

@@ -1,13 +1,14 @@
 /* Output files: all of it, or nothing.
  *
- * Owns: the file descriptor, the temporary name, every system call that writes a result. Only sinks include it.
+ * Owns: the file descriptor, the temporary name, every system call that writes a result. Only sinks include it,
+ * and the command for the points it makes (cli/points_file.h).
  *
  * A regular file is written as ".name.XXXXXX.part" in the folder of its target and renamed over the target by
  * commit, so that a reader never sees half a file and a failure leaves an older file as it was. Symbolic links
  * are followed first. Devices and pipes are written in place, and "-" (or /dev/stdout) is standard output.
  *
- * A stream appends to a run of the file through a buffer. Several streams may fill several regions at once if
- * the output was opened for that; otherwise there is one stream, and it starts at 0. */
+ * An appender fills a region of the file from front to back through a buffer. Several may fill several regions
+ * at once if the output was opened for that; otherwise there is one appender, and it starts at 0. */
 #ifndef KITH_SINK_OUTPUT_H
 #define KITH_SINK_OUTPUT_H
 
@@ -20,7 +21,7 @@ typedef struct kith_output kith_output;
 /* Makes an output of that name; the disk is not touched. */
 kith_status kith_output_create(kith_context *ctx, const char *path, kith_output **out);
 
-/* How an output will be written. Pipes and standard output take only one stream, from front to back. */
+/* How an output will be written. Pipes and standard output take only one appender, from front to back. */
 typedef enum kith_access { KITH_IN_ORDER, KITH_ANYWHERE } kith_access;
 
 /* Whether `path` could be opened: its folder exists and is writable, it is not a folder, and it is not a pipe
@@ -43,29 +44,29 @@ void kith_output_destroy(kith_output *output);
 bool kith_output_is_device(const char *path);
 
 /* A buffer of 256 KiB stays in the second-level cache between filling, checksum and write. */
-enum { KITH_STREAM_BYTES = 256 << 10 };
+enum { KITH_APPENDER_BYTES = 256 << 10 };
 
-typedef struct kith_stream {
+typedef struct kith_appender {
   kith_output *output;
-  unsigned char *buffer; /* KITH_STREAM_BYTES, aligned to 64 */
+  unsigned char *buffer; /* KITH_APPENDER_BYTES, aligned to 64 */
   size_t filled;
   uint64_t at;   /* where the buffer goes in the file */
   bool with_crc; /* keep the CRC-32 of everything appended */
   uint32_t crc;
-} kith_stream;
+} kith_appender;
 
-kith_status kith_stream_open(kith_stream *stream, kith_output *output, uint64_t at, bool with_crc);
-kith_status kith_stream_append(kith_stream *stream, const void *data, uint64_t bytes);
-kith_status kith_stream_flush(kith_stream *stream);
-void kith_stream_close(kith_stream *stream); /* without flushing; legal on a stream that is all zero */
+kith_status kith_appender_open(kith_appender *appender, kith_output *output, uint64_t at, bool with_crc);
+kith_status kith_appender_append(kith_appender *appender, const void *data, uint64_t bytes);
+kith_status kith_appender_flush(kith_appender *appender);
+void kith_appender_close(kith_appender *appender); /* without flushing; legal on one that is all zero */
 
-/* Makes room for `bytes` (at most KITH_STREAM_BYTES) at kith_stream_end(); add to `filled` what was used. */
-static inline kith_status kith_stream_reserve(kith_stream *stream, size_t bytes) {
-  return KITH_STREAM_BYTES - stream->filled >= bytes ? KITH_OK : kith_stream_flush(stream);
+/* Makes room for `bytes` (at most KITH_APPENDER_BYTES) at kith_appender_end(); add to `filled` what is used. */
+static inline kith_status kith_appender_reserve(kith_appender *appender, size_t bytes) {
+  return KITH_APPENDER_BYTES - appender->filled >= bytes ? KITH_OK : kith_appender_flush(appender);
 }
 
-static inline unsigned char *kith_stream_end(const kith_stream *stream) {
-  return stream->buffer + stream->filled;
+static inline unsigned char *kith_appender_end(const kith_appender *appender) {
+  return appender->buffer + appender->filled;
 }
 
 #endif

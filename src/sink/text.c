@@ -15,7 +15,7 @@ enum { LINE_BYTES = 3 * KITH_DECIMAL_BYTES };
 
 typedef struct pairs_text {
   kith_file_sink file;
-  kith_stream stream;
+  kith_appender appender;
   kith_text_style style;
 } pairs_text;
 
@@ -23,14 +23,14 @@ static kith_status text_begin(kith_sink *sink, const kith_shape *shape) {
   pairs_text *self = (pairs_text *)sink;
   kith_status status = kith_file_sink_begin(&self->file, shape, KITH_IN_ORDER, 0);
   if (!status)
-    status = kith_stream_open(&self->stream, self->file.output, 0, false);
+    status = kith_appender_open(&self->appender, self->file.output, 0, false);
   if (status || !self->style.header)
     return status;
   char header[] = "i,j,distance\n";
   header[1] = header[3] = self->style.separator;
   if (!shape->distances)
     strcpy(header + 3, "\n");
-  return kith_stream_append(&self->stream, header, strlen(header));
+  return kith_appender_append(&self->appender, header, strlen(header));
 }
 
 /* The lines of the `at`-th row of the batch. Its number is formatted once and copied as a whole block,
@@ -43,10 +43,10 @@ static kith_status append_row(pairs_text *self, const kith_batch *batch, uint64_
   *end++ = separator;
   size_t prefix_length = (size_t)(end - prefix);
   for (uint64_t k = batch->offsets[at]; k < batch->offsets[at + 1]; k++) {
-    kith_status status = kith_stream_reserve(&self->stream, LINE_BYTES);
+    kith_status status = kith_appender_reserve(&self->appender, LINE_BYTES);
     if (status)
       return status;
-    char *line = (char *)kith_stream_end(&self->stream), *text = line + prefix_length;
+    char *line = (char *)kith_appender_end(&self->appender), *text = line + prefix_length;
     memcpy(line, prefix, sizeof prefix);
     text = kith_decimal_integer(text, batch->neighbors[k]);
     if (distances) {
@@ -54,7 +54,7 @@ static kith_status append_row(pairs_text *self, const kith_batch *batch, uint64_
       text = kith_decimal_double(text, distances[k]);
     }
     *text++ = '\n';
-    self->stream.filled += (size_t)(text - line);
+    self->appender.filled += (size_t)(text - line);
   }
   return KITH_OK;
 }
@@ -70,13 +70,13 @@ static kith_status text_take(kith_sink *sink, const kith_batch *batch) {
 
 static kith_status text_finish(kith_sink *sink) {
   pairs_text *self = (pairs_text *)sink;
-  kith_status status = kith_stream_flush(&self->stream);
+  kith_status status = kith_appender_flush(&self->appender);
   return status ? status : kith_file_sink_commit(&self->file);
 }
 
 static void text_destroy(kith_sink *sink) {
   pairs_text *self = (pairs_text *)sink;
-  kith_stream_close(&self->stream);
+  kith_appender_close(&self->appender);
   kith_file_sink_destroy(&self->file);
 }
 

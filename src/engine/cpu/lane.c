@@ -74,8 +74,8 @@ static double center_on_queries(kith_lane *lane) {
       min = x < min ? x : min;
       max = x > max ? x : max;
     }
-    double half = max / 2 - min / 2;
-    lane->origin[c] = min + half;
+    double origin = lane->origin[c] = min + (max / 2 - min / 2);
+    double half = fmax(max - origin, origin - min); /* the origin is rounded */
     square += half * half;
   }
   return sqrt(square) * (1 + 0x1p-20);

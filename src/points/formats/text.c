@@ -158,10 +158,10 @@ static kith_status fail_field(const text_reader *reader, slice line, uint32_t fi
 static kith_status fail_ragged(const text_reader *reader, slice line) {
   uint32_t n = count_fields(line, reader->delimiter);
   return kith_fail(reader->input->ctx, KITH_ERR_FORMAT,
-                   "%s, line %llu: %s column %u; the line has %u fields where the first line has %u",
+                   "%s, line %llu: %s column %u; the line has %u field%s where the first line has %u",
                    reader->input->name, (unsigned long long)reader->line,
                    n < reader->n_fields ? "there is no" : "unexpected",
-                   n < reader->n_fields ? n : reader->n_fields, n, reader->n_fields);
+                   n < reader->n_fields ? n : reader->n_fields, n, n == 1 ? "" : "s", reader->n_fields);
 }
 
 /* Makes room for one more row. */

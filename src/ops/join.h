@@ -1,0 +1,55 @@
+/* One join on its way along the data path: what the calls in this folder share.
+ *
+ *   kith_join_prepare   check -> look at the points -> choose the grid -> index -> engine
+ *   then                count, degrees, table, stream, write (join.c) or plan (plan.c)
+ *   kith_join_release   in every case, also after a failed prepare */
+#ifndef KITH_OPS_JOIN_H
+#define KITH_OPS_JOIN_H
+
+#include "plan/estimate.h"
+#include "plan/plan.h"
+#include "schedule/schedule.h"
+
+#include <math.h>
+
+/* Everything about one join between kith_join_prepare and kith_join_release. */
+typedef struct kith_join {
+  kith_context *ctx;
+  kith_join_options options;
+  const kith_points *a;
+  const kith_points *b; /* a itself when a set is joined with itself */
+  bool one_set;
+  kith_predicate predicate;
+  double *box; /* min[dim], max[dim] of both sets, then of b alone */
+  uint64_t invalid[2];
+  kith_choice choice;
+  kith_grid grid;
+  kith_stencil *stencil;
+  kith_index index_a, index_b; /* index_a is unused when a set is joined with itself */
+  kith_task task;
+  kith_engine *engine;
+  kith_tally tally;
+  kith_join_report report;
+} kith_join;
+
+static inline bool kith_join_is_self(const kith_join *j) { return j->one_set; }
+
+kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
+                              const kith_join_options *options);
+
+/* The index is not needed any more: makes room for the result. */
+void kith_join_release_index(kith_join *j);
+
+/* Releases everything and, on success, hands the report to the caller. Returns the status. */
+kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report *report);
+
+/* Bytes of a pair in a neighbour table. */
+static inline double kith_join_pair_bytes(const kith_join *j) { return j->options.distances ? 12 : 4; }
+
+/* The pairs in the result, from what KITH_DO_COUNT counts: both orders, and every point with itself. */
+static inline double kith_join_pairs_of_estimate(const kith_join *j, double counted) {
+  double self = j->task.drop_self ? j->task.queries->n : 0;
+  return fmax(j->options.half ? (counted - self) / 2 : counted - self, 0);
+}
+
+#endif

@@ -1,0 +1,101 @@
+/* The plan of a join, for people: section 5 of kith.h. */
+#include "ops/join.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+kith_plan kith_plan_init(void) { return (kith_plan){.struct_size = sizeof(kith_plan)}; }
+
+static uint64_t result_bytes(const kith_join *j, kith_what what, double pairs) {
+  if (what == KITH_COUNT)
+    return sizeof(uint64_t);
+  if (what == KITH_DEGREES)
+    return j->a->n * sizeof(uint64_t);
+  if (what == KITH_PAIRS)
+    return (uint64_t)(pairs * (j->options.distances ? 24 : 8));
+  return (uint64_t)(pairs * kith_join_pair_bytes(j)) + (j->a->n + 1) * sizeof(uint64_t);
+}
+
+/* Seconds on this machine: the sample's count, again for the fill, and the bytes written at about 1 GB/s. */
+static double predict_seconds(const kith_join *j, kith_what what, const kith_estimate *estimate,
+                              uint64_t bytes) {
+  double base = j->report.seconds_plan + j->report.seconds_index;
+  if (what == KITH_COUNT)
+    return base + estimate->seconds;
+  double passes = kith_join_is_self(j) ? 2 * estimate->seconds : estimate->seconds;
+  return what == KITH_DEGREES ? base + passes : base + 2.5 * passes + (double)bytes * 1e-9;
+}
+
+static void describe_grid(const kith_join *j, kith_plan *plan) {
+  plan->n_queries = j->a->n;
+  plan->n_candidates = j->b->n;
+  plan->dim = j->a->dim;
+  plan->index_dims = j->grid.k;
+  memcpy(plan->dims, j->grid.dims, j->grid.k * sizeof *plan->dims);
+  plan->cell_side = j->grid.k > 1 ? j->grid.side[1] : j->grid.side[0];
+  plan->cell_width = j->grid.side[0];
+  plan->cells = j->index_b.n_cells;
+  plan->rows = j->index_b.n_rows;
+  plan->runs = j->stencil->n_steps;
+  plan->engine = j->engine->name;
+  plan->isa = kith_isa(j->ctx);
+  plan->threads = j->ctx->threads;
+  plan->kernel = j->predicate.everything ? "everything" : j->predicate.filter ? "filter" : "double";
+}
+
+static void describe_memory(const kith_join *j, kith_what what, int streamed, kith_plan *plan) {
+  bool table = what == KITH_NEIGHBORS || what == KITH_PAIRS;
+  plan->index_bytes = atomic_load(&j->ctx->memory.used);
+  plan->result_bytes = result_bytes(j, what, plan->pairs);
+  plan->budget_bytes = j->ctx->memory.limit;
+  plan->batches = 1;
+  plan->fits = 1;
+  if (!table)
+    return;
+  plan->work_bytes = (j->a->n + 1) * sizeof(uint64_t);
+  if (!streamed) {
+    plan->fits = plan->result_bytes <= kith_system_memory_free();
+    return;
+  }
+  uint64_t per_batch = kith_stream_pairs_per_batch(j->ctx, (uint64_t)plan->pairs, 1, j->options.distances);
+  plan->fits = per_batch > 0;
+  plan->work_bytes += 2 * per_batch * (uint64_t)kith_join_pair_bytes(j);
+  plan->batches = per_batch ? (uint64_t)ceil(plan->pairs / (double)per_batch) : 0;
+  plan->batches += plan->batches == 0;
+}
+
+static void explain_kernel(const kith_join *j, kith_plan *plan) {
+  size_t used = strlen(plan->why);
+  const char *why = "Every pair is tested by the definition in double.\n";
+  if (j->predicate.everything)
+    why = "eps squared exceeds every double: all pairs belong, none is tested.\n";
+  else if (strcmp(plan->kernel, "filter") == 0)
+    why = "Pairs are tested in float32; those within rounding of eps are settled in double.\n";
+  snprintf(plan->why + used, sizeof plan->why - used, "%s", why);
+}
+
+kith_status kith_plan_join(kith_context *ctx, const kith_points *a, const kith_points *b,
+                           const kith_join_options *options, kith_what what, int streamed, kith_plan *out) {
+  kith_join j;
+  kith_plan plan = kith_plan_init();
+  kith_estimate estimate = {0};
+  kith_status status = kith_join_prepare(&j, ctx, a, b, options);
+  if (!status)
+    status = kith_estimate_run(ctx, j.engine, &j.task, &estimate);
+  if (!status) {
+    describe_grid(&j, &plan);
+    plan.pairs = kith_join_pairs_of_estimate(&j, estimate.pairs);
+    plan.pairs_error = j.options.half ? estimate.error / 2 : estimate.error;
+    double passes = what == KITH_COUNT || !kith_join_is_self(&j) ? 1 : 2;
+    plan.candidates = estimate.tested * passes;
+    plan.inside = estimate.inside * passes;
+    describe_memory(&j, what, streamed, &plan);
+    plan.seconds = predict_seconds(&j, what, &estimate, plan.result_bytes);
+    memcpy(plan.why, j.choice.why, sizeof plan.why);
+    explain_kernel(&j, &plan);
+    plan.struct_size = out->struct_size < sizeof plan ? out->struct_size : sizeof plan;
+    memcpy(out, &plan, plan.struct_size);
+  }
+  return kith_join_release(&j, status, NULL);
+}

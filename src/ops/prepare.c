@@ -1,0 +1,188 @@
+/* What every join begins and ends with: see join.h. */
+#include "ops/join.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+kith_join_options kith_join_options_init(double eps) {
+  return (kith_join_options){.struct_size = sizeof(kith_join_options), .eps = eps};
+}
+
+kith_join_report kith_join_report_init(void) {
+  return (kith_join_report){.struct_size = sizeof(kith_join_report)};
+}
+
+static kith_status check_options(kith_join *j, const kith_join_options *options) {
+  kith_context *ctx = j->ctx;
+  kith_join_options *opt = &j->options;
+  if (!options || options->struct_size < offsetof(kith_join_options, self_pairs))
+    return kith_fail(ctx, KITH_ERR_ARGUMENT,
+                     "the options are not set up: begin with kith_join_options_init(eps)");
+  *opt = kith_join_options_init(0);
+  memcpy(opt, options, options->struct_size < sizeof *opt ? options->struct_size : sizeof *opt);
+  if (!isfinite(opt->eps) || opt->eps < 0)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "eps is %g; it must be a finite number, 0 or greater", opt->eps);
+  if (opt->half && opt->self_pairs)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "half keeps only i < j, so it cannot go with self pairs");
+  if ((opt->half || opt->self_pairs) && !kith_join_is_self(j))
+    return kith_fail(ctx, KITH_ERR_ARGUMENT,
+                     "half and self pairs have a meaning for one set only, not for two");
+  if (opt->index_dims > KITH_GRID_DIMS || opt->index_dims > j->a->dim)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT,
+                     "index_dims is %u; it must be at most %u, and at most the dimension", opt->index_dims,
+                     KITH_GRID_DIMS);
+  if (opt->cell_side != 0 && !(opt->cell_side >= 0.25 && opt->cell_side <= 64))
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "cell_side is %g; it must lie between 0.25 and 64",
+                     opt->cell_side);
+  return KITH_OK;
+}
+
+static kith_status check_points(kith_join *j) {
+  kith_status status = kith_points_check(j->ctx, j->a, "a");
+  if (!status && !kith_join_is_self(j))
+    status = kith_points_check(j->ctx, j->b, "b");
+  if (!status && j->a->dim != j->b->dim)
+    return kith_fail(j->ctx, KITH_ERR_ARGUMENT, "the sets differ in dimension: a has %u columns, b has %u",
+                     j->a->dim, j->b->dim);
+  return status;
+}
+
+/* Finds the box of one set and refuses invalid rows unless they are to be skipped. */
+static kith_status look_at(kith_join *j, const kith_points *points, const char *name, double *min, double *max,
+                           uint64_t *invalid) {
+  kith_points_summary summary = {.min = min, .max = max};
+  kith_points_summarize(j->ctx, points, &summary);
+  *invalid = summary.invalid_rows;
+  if (summary.invalid_rows == 0 || j->options.skip_invalid)
+    return KITH_OK;
+  return kith_fail(
+      j->ctx, KITH_ERR_POINTS,
+      "%s: row %llu, column %u is %g (counted from 0; invalid rows in all: %llu); remove such rows, or "
+      "skip them",
+      name, (unsigned long long)summary.first_invalid_row, summary.first_invalid_col,
+      kith_points_get(points, summary.first_invalid_row, summary.first_invalid_col),
+      (unsigned long long)summary.invalid_rows);
+}
+
+static kith_status look_at_points(kith_join *j) {
+  uint32_t dim = j->a->dim;
+  j->box = kith_alloc(&j->ctx->memory, 4 * (uint64_t)dim * sizeof(double));
+  if (!j->box)
+    return kith_fail_memory(j->ctx, 4 * (uint64_t)dim * sizeof(double), "the box around the points");
+  double *min = j->box;
+  double *max = min + dim;
+  kith_status status = look_at(j, j->a, "a", min, max, &j->invalid[0]);
+  if (!status && !kith_join_is_self(j)) {
+    double *min_b = max + dim;
+    double *max_b = min_b + dim;
+    status = look_at(j, j->b, "b", min_b, max_b, &j->invalid[1]);
+    for (uint32_t c = 0; c < dim; c++) {
+      min[c] = fmin(min[c], min_b[c]);
+      max[c] = fmax(max[c], max_b[c]);
+    }
+  }
+  for (uint32_t c = 0; c < dim; c++)
+    if (!(min[c] <= max[c])) /* no valid row at all */
+      min[c] = max[c] = 0;
+  return status;
+}
+
+static kith_status choose(kith_join *j) {
+  kith_question question = {.queries = j->a,
+                            .candidates = j->b,
+                            .predicate = &j->predicate,
+                            .min = j->box,
+                            .max = j->box + j->a->dim,
+                            .index_dims = j->options.index_dims,
+                            .row_side = j->options.cell_side};
+  kith_status status = kith_choose_grid(j->ctx, &question, &j->choice);
+  if (status)
+    return status;
+  j->stencil = kith_alloc(&j->ctx->memory, sizeof *j->stencil);
+  if (!j->stencil)
+    return kith_fail_memory(j->ctx, sizeof *j->stencil, "the stencil");
+  kith_grid_make(&j->grid, &j->choice.spec, &j->predicate);
+  while (!kith_stencil_make(j->stencil, &j->grid, &j->choice.spec, &j->predicate)) {
+    j->choice.spec.k--;
+    kith_grid_make(&j->grid, &j->choice.spec, &j->predicate);
+  }
+  return KITH_OK;
+}
+
+static kith_dtype index_dtype(const kith_join *j) {
+  return j->a->dtype == KITH_F32 && j->b->dtype == KITH_F32 ? KITH_F32 : KITH_F64;
+}
+
+static kith_status build_indexes(kith_join *j) {
+  kith_dtype dtype = index_dtype(j);
+  kith_stage_begin(j->ctx, "index", 0.05);
+  if (kith_join_is_self(j))
+    return kith_index_build(j->ctx, j->a, &j->grid, j->invalid[0], dtype, &j->index_b);
+  kith_status status = kith_index_build(j->ctx, j->a, &j->grid, j->invalid[0], dtype, &j->index_a);
+  return status ? status : kith_index_build(j->ctx, j->b, &j->grid, j->invalid[1], dtype, &j->index_b);
+}
+
+static kith_status create_engine(kith_join *j) {
+  j->task = (kith_task){.predicate = &j->predicate,
+                        .stencil = j->stencil,
+                        .queries = kith_join_is_self(j) ? &j->index_b : &j->index_a,
+                        .candidates = &j->index_b,
+                        .half = j->options.half,
+                        .sorted = j->options.sorted,
+                        .drop_self = kith_join_is_self(j) && !j->options.self_pairs};
+  return kith_engine_cpu_create(j->ctx, &j->task, &j->engine);
+}
+
+kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
+                              const kith_join_options *options) {
+  *j = (kith_join){.ctx = ctx, .a = a, .b = b ? b : a, .one_set = !b, .report = kith_join_report_init()};
+  kith_call_begin(ctx);
+  kith_status status = check_points(j);
+  if (!status)
+    status = check_options(j, options);
+  if (status)
+    return status;
+  j->predicate = kith_predicate_make(j->options.eps, a->dim);
+  double began = kith_seconds();
+  if ((status = look_at_points(j)) || (status = choose(j)))
+    return status;
+  double planned = kith_seconds();
+  if ((status = build_indexes(j)) || (status = create_engine(j)))
+    return status;
+  j->report.seconds_plan = planned - began;
+  j->report.seconds_index = kith_seconds() - planned;
+  j->report.cells = j->index_b.n_cells;
+  return kith_check_cancel(ctx);
+}
+
+void kith_join_release_index(kith_join *j) {
+  kith_engine_destroy(j->engine);
+  j->engine = NULL;
+  kith_index_destroy(&j->index_a);
+  kith_index_destroy(&j->index_b);
+}
+
+kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report *report) {
+  kith_join_report *mine = &j->report;
+  mine->tested = j->tally.tested;
+  mine->inside = j->tally.inside;
+  mine->invalid_rows = j->invalid[0] + j->invalid[1];
+  mine->index_dims = j->grid.k;
+  mine->cell_side = j->grid.k > 1 ? j->grid.side[1] : j->grid.side[0];
+  mine->peak_bytes = kith_peak_bytes(j->ctx);
+  if (report && !status) {
+    size_t size = report->struct_size < sizeof *mine ? report->struct_size : sizeof *mine;
+    mine->struct_size = size;
+    memcpy(report, mine, size);
+  }
+  kith_join_release_index(j);
+  kith_free(j->stencil);
+  kith_free(j->choice.box);
+  kith_free(j->box);
+  if (status == KITH_ERR_CANCELLED)
+    atomic_store(&j->ctx->cancel, false);
+  return status;
+}
