@@ -135,8 +135,8 @@ static int tell(const session *s, const cli_options *options, const outcome *fou
   FILE *out = pairs_to_stdout(options) ? stderr : stdout;
   char text[TEXT_BYTES];
   if (found->report.invalid_rows > 0 && !options->quiet)
-    fprintf(stderr, "kith: left out %s rows with NaN or infinity (--skip-invalid)\n",
-            text_count(text, found->report.invalid_rows));
+    fprintf(stderr, "kith: left out %s row%s with NaN or infinity (--skip-invalid)\n",
+            text_count(text, found->report.invalid_rows), found->report.invalid_rows == 1 ? "" : "s");
   if (options->json)
     return report_json(outcome_json(s, options, found), out);
   if (!options->quiet)

@@ -72,7 +72,7 @@ const option_entry OPTIONS[] = {
 
     {JOINS, "batch-rows", 0, "N", OPTION_COUNT, FIELD(batch_rows), .low = 1, .high = 4294967295.0,
      .group = TUNING, .help = "at most N points a batch when the result is written"},
-    {JOINS, "index-dims", 0, "K", OPTION_COUNT, FIELD(index_dims), .low = 1, .high = 16, .group = TUNING,
+    {JOINS, "index-dims", 0, "K", OPTION_COUNT, FIELD(index_dims), .low = 1, .high = 8, .group = TUNING,
      .help = "dimensions in the grid, those of largest variance"},
     {JOINS, "cell-side", 0, "S", OPTION_REAL, FIELD(cell_side), .low = 0.25, .high = 64, .group = TUNING,
      .help = "side of the grid's cells, in units of eps"},

@@ -3,13 +3,10 @@
 
 #include "errors.h"
 #include "signals.h"
+#include "sink/file_sink.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 points_format points_format_of(const char *path) {
   static const char *const endings[] = {[POINTS_NPY] = ".npy", [POINTS_FBIN] = ".fbin", [POINTS_CSV] = ".csv"};
@@ -20,107 +17,90 @@ points_format points_format_of(const char *path) {
   return POINTS_UNKNOWN;
 }
 
-static int fail(const points_file *out) {
-  if (signals_caught()) /* a write that was cut short by it */
-    return signals_fail();
-  return cli_fail(CLI_OUTPUT, "%s: cannot write: %s", out->path, strerror(errno));
+static int exit_code(points_file *out, kith_status status) {
+  return status ? session_fail(&out->session, status, true) : CLI_OK;
 }
 
-static void write_npy_header(const points_file *out) {
-  char header[128];
-  int length =
-      snprintf(header, sizeof header, "{'descr': '<%s', 'fortran_order': False, 'shape': (%" PRIu64 ", %u), }",
-               out->wide ? "f8" : "f4", out->n, out->dim);
-  /* 10 bytes of magic, version and length come first; all of it ends on a multiple of 64 with a newline. */
-  int padded = (10 + length + 1 + 63) / 64 * 64 - 10;
-  fwrite("\x93NUMPY\x01\x00", 1, 8, out->file);
-  fputc(padded & 255, out->file);
-  fputc(padded >> 8, out->file);
-  fprintf(out->file, "%-*s\n", padded - 1, header);
-}
-
-static void write_fbin_header(const points_file *out) {
+/* Puts the header there; returns its size, 0 for text. */
+static uint64_t make_header(const points_file *out, unsigned char header[KITH_NPY_HEADER_BYTES]) {
+  kith_npy_type type = {.descr = out->wide ? "<f8" : "<f4", .n_dims = 2, .dims = {out->n, out->dim}};
   int32_t shape[2] = {(int32_t)out->n, (int32_t)out->dim};
-  fwrite(shape, sizeof shape[0], 2, out->file);
+  switch (out->format) {
+  case POINTS_NPY:
+    kith_npy_header(header, &type);
+    return KITH_NPY_HEADER_BYTES;
+  case POINTS_FBIN:
+    memcpy(header, shape, sizeof shape);
+    return sizeof shape;
+  default:
+    return 0;
+  }
 }
 
-/* mkstemp makes the file private; the result gets the rights that any new file would get. */
-static void set_usual_mode(int descriptor) {
-  mode_t mask = umask(0);
-  umask(mask);
-  (void)!fchmod(descriptor, 0666 & ~mask);
+static kith_status open_output(points_file *out) {
+  unsigned char header[KITH_NPY_HEADER_BYTES];
+  uint64_t header_bytes = make_header(out, header);
+  uint64_t values_bytes = out->n * out->dim * (out->wide ? sizeof(double) : sizeof(float));
+  uint64_t expected = out->format == POINTS_CSV ? 0 : header_bytes + values_bytes;
+  kith_status status = kith_output_create(out->session.ctx, out->path, &out->output);
+  if (!status)
+    status = kith_output_open(out->output, KITH_IN_ORDER, expected);
+  if (!status)
+    status = kith_appender_open(&out->appender, out->output, 0, false);
+  return status ? status : kith_appender_append(&out->appender, header, header_bytes);
 }
 
 int points_file_create(points_file *out) {
-  struct stat target;
-  if (stat(out->path, &target) == 0 && !S_ISREG(target.st_mode))
-    return cli_fail(CLI_OUTPUT, "%s: cannot write: it exists and is not a file", out->path);
-  if (asprintf(&out->temporary, "%s.XXXXXX", out->path) < 0) {
-    out->temporary = NULL;
-    return cli_fail(CLI_MEMORY, "out of memory");
-  }
-  int descriptor = mkstemp(out->temporary);
-  if (descriptor < 0) {
-    int code = fail(out);
-    free(out->temporary);
-    out->temporary = NULL;
-    return code;
-  }
-  set_usual_mode(descriptor);
-  out->file = fdopen(descriptor, "wb");
-  if (!out->file) {
-    close(descriptor);
-    return fail(out);
-  }
-  if (out->format == POINTS_NPY)
-    write_npy_header(out);
-  else if (out->format == POINTS_FBIN)
-    write_fbin_header(out);
-  return CLI_OK;
+  kith_context_options options = kith_context_options_init();
+  options.isa = "scalar"; /* nothing is computed, so KITH_ISA does not matter */
+  kith_status status = kith_context_create(&options, &out->session.ctx);
+  if (status)
+    return exit_code(out, status);
+  signals_watch(out->session.ctx);
+  return exit_code(out, open_output(out));
 }
 
-static void append_text(points_file *out, const double *values, uint64_t rows) {
+static kith_status append_text(points_file *out, const double *values, uint64_t count) {
+  enum { NUMBER_BYTES = 32 };      /* of at most 17 digits, with sign, point, exponent and what follows */
   int digits = out->wide ? 17 : 9; /* enough to read back the same number */
-  for (uint64_t i = 0; i < rows; i++)
-    for (uint32_t c = 0; c < out->dim; c++) {
-      double value = values[i * out->dim + c];
-      fprintf(out->file, "%.*g%c", digits, out->wide ? value : (double)(float)value,
-              c + 1 < out->dim ? ',' : '\n');
-    }
+  for (uint64_t i = 0; i < count; i++) {
+    kith_status status = kith_appender_reserve(&out->appender, NUMBER_BYTES);
+    if (status)
+      return status;
+    int length =
+        snprintf((char *)kith_appender_end(&out->appender), NUMBER_BYTES, "%.*g%c", digits,
+                 out->wide ? values[i] : (double)(float)values[i], (i + 1) % out->dim != 0 ? ',' : '\n');
+    out->appender.filled += (size_t)length;
+  }
+  return KITH_OK;
+}
+
+/* Rounds in place: a float32 never overtakes the float64 still to be read. */
+static void narrow(double *values, uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) {
+    float value = (float)values[i];
+    memcpy((char *)values + i * sizeof value, &value, sizeof value);
+  }
 }
 
 int points_file_append(points_file *out, double *values, uint64_t rows) {
   uint64_t count = rows * out->dim;
-  if (out->format == POINTS_CSV) {
-    append_text(out, values, rows);
-  } else if (out->wide) {
-    fwrite(values, sizeof values[0], count, out->file);
-  } else {
-    /* Rounded in place: a float32 never overtakes the float64 still to be read. */
-    for (uint64_t i = 0; i < count; i++) {
-      float narrow = (float)values[i];
-      memcpy((char *)values + i * sizeof narrow, &narrow, sizeof narrow);
-    }
-    fwrite(values, sizeof(float), count, out->file);
-  }
-  return ferror(out->file) ? fail(out) : CLI_OK;
+  if (out->format == POINTS_CSV)
+    return exit_code(out, append_text(out, values, count));
+  if (!out->wide)
+    narrow(values, count);
+  return exit_code(
+      out, kith_appender_append(&out->appender, values, count * (out->wide ? sizeof(double) : sizeof(float))));
 }
 
 int points_file_commit(points_file *out) {
-  int closed = fclose(out->file);
-  out->file = NULL;
-  if (closed != 0 || rename(out->temporary, out->path) != 0)
-    return fail(out);
-  free(out->temporary);
-  out->temporary = NULL;
-  return CLI_OK;
+  kith_status status = kith_appender_flush(&out->appender);
+  return exit_code(out, status ? status : kith_output_commit(out->output));
 }
 
 void points_file_discard(points_file *out) {
-  if (out->file)
-    fclose(out->file);
-  if (out->temporary)
-    unlink(out->temporary);
-  free(out->temporary);
+  kith_appender_close(&out->appender);
+  kith_output_destroy(out->output);
+  session_close(&out->session);
   *out = (points_file){0};
 }

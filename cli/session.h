@@ -1,4 +1,5 @@
-/* A session: a context and the files it works on, opened and closed together; used by join, plan and info. */
+/* A session: a context and the files it works on, opened and closed together; used by join, plan and info.
+ * gen makes one without files, to fail as the others do. */
 #ifndef KITH_CLI_SESSION_H
 #define KITH_CLI_SESSION_H
 

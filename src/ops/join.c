@@ -183,30 +183,35 @@ static kith_status make_table(kith_join *j, kith_table *table) {
   return fill_table(j, table, offsets);
 }
 
-kith_status kith_join_table(kith_context *ctx, const kith_points *a, const kith_points *b,
-                            const kith_join_options *options, kith_table **out, kith_join_report *report) {
-  kith_join j;
-  *out = NULL;
-  kith_table *table = NULL;
-  kith_status status = kith_join_prepare(&j, ctx, a, b, options);
-  if (!status && !(table = kith_alloc_result(&ctx->memory, sizeof *table)))
-    status = kith_fail(ctx, KITH_ERR_MEMORY, "out of memory");
-  if (!status) {
-    *table = (kith_table){0};
-    status = make_table(&j, table);
-    j.report.batches = 1;
-  }
-  status = kith_join_release(&j, status, report);
-  if (status) {
-    kith_table_destroy(table);
-    return status;
-  }
+/* Lets a finished table outlive the context. */
+static kith_table *detach_table(kith_table *table) {
   kith_release_result((void *)table->offsets);
   kith_release_result((void *)table->neighbors);
   kith_release_result((void *)table->distances);
   kith_release_result(table);
-  *out = table;
-  return KITH_OK;
+  return table;
+}
+
+kith_status kith_join_table(kith_context *ctx, const kith_points *a, const kith_points *b,
+                            const kith_join_options *options, kith_table **out, kith_join_report *report) {
+  kith_join j;
+  kith_table *table = NULL;
+  *out = NULL;
+  kith_status status = kith_join_prepare(&j, ctx, a, b, options);
+  if (status)
+    return kith_join_release(&j, status, report);
+  table = kith_alloc_result(&ctx->memory, sizeof *table);
+  if (!table)
+    return kith_join_release(&j, kith_fail(ctx, KITH_ERR_MEMORY, "out of memory"), report);
+  *table = (kith_table){0};
+  j.report.batches = 1;
+  status = make_table(&j, table);
+  status = kith_join_release(&j, status, report);
+  if (status)
+    kith_table_destroy(table);
+  else
+    *out = detach_table(table);
+  return status;
 }
 
 void kith_table_destroy(kith_table *table) {
@@ -271,12 +276,14 @@ kith_status kith_join_stream(kith_context *ctx, const kith_points *a, const kith
 static kith_status write_degrees(kith_context *ctx, const kith_points *a, const kith_points *b,
                                  const kith_join_options *options, const char *path, kith_join_report *report) {
   kith_join j;
-  uint64_t *degrees = NULL;
   kith_status status = kith_join_prepare(&j, ctx, a, b, options);
-  if (!status && !(degrees = kith_alloc(&ctx->memory, a->n * sizeof *degrees)))
-    status = kith_fail_memory(ctx, a->n * sizeof *degrees, "one count per point");
-  if (!status)
-    status = find_degrees(&j, degrees, 0.9);
+  if (status)
+    return kith_join_release(&j, status, report);
+  uint64_t bytes = a->n * sizeof(uint64_t);
+  uint64_t *degrees = kith_alloc(&ctx->memory, bytes);
+  if (!degrees)
+    return kith_join_release(&j, kith_fail_memory(ctx, bytes, "one count per point"), report);
+  status = find_degrees(&j, degrees, 0.9);
   double began = kith_seconds();
   if (!status)
     status = kith_write_counts(ctx, path, degrees, a->n);

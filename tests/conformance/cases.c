@@ -16,6 +16,7 @@ typedef enum shape {
   OUTLIER,     /* a cloud, and one point far away */
   OUTLIERS,    /* heavy tails: Cauchy */
   FAR,         /* a small cloud far from the origin */
+  VERY_FAR,    /* so far that float64 has steps of 2^-13 left */
   TINY,        /* denormal coordinates (float32) */
   HUGE_VALUES, /* near the largest numbers of the type */
   CLUSTERS,    /* tight clusters far apart */
@@ -24,9 +25,9 @@ typedef enum shape {
   MIXED_SIGN,  /* straddles zero, with both zeros */
 } shape;
 
-static const char *const SHAPE_NAMES[] = {"uniform",   "expo",     "lattice",  "equal",   "duplicates",
-                                          "collinear", "outlier",  "outliers", "far",     "tiny",
-                                          "huge",      "clusters", "flat",     "invalid", "signs"};
+static const char *const SHAPE_NAMES[] = {
+    "uniform", "expo",     "lattice", "equal", "duplicates", "collinear", "outlier", "outliers",
+    "far",     "very far", "tiny",    "huge",  "clusters",   "flat",      "invalid", "signs"};
 
 static uint64_t next(uint64_t *state) {
   *state += UINT64_C(0x9E3779B97F4A7C15);
@@ -54,6 +55,8 @@ static double shifted(shape s, uint64_t i, uint32_t c, double u, uint64_t *rng) 
     return tan(3.14159 * (u - 0.5));
   case FAR:
     return 1e6 + u;
+  case VERY_FAR:
+    return 1e12 + u * 0.01;
   case CLUSTERS:
     return (double)(next(rng) % 4) * 1000 + u * 0.01;
   case FLAT:
@@ -163,6 +166,8 @@ static const row ROWS[] = {
     {OUTLIERS, 1500, 3, 1e-7, 0, 0, 0, 0},
     {FAR, 1200, 2, 0.0625, 0, 0, 0, 0},
     {FAR, 1200, 3, 0.1, 0, 0, 0, 0},
+    {VERY_FAR, 1200, 2, 0.001, 0, 0, 0, KITH_F64},
+    {VERY_FAR, 900, 3, 0.0009765625, 0, 0, 0, KITH_F64}, /* ties: 2^-10 */
     {TINY, 700, 2, 1e-43, 0, 0, 0, 0},
     {TINY, 300, 2, 1e-160, 0, 0, 0, 0},
     {HUGE_VALUES, 700, 2, 1e37, 0, 0, 0, 0},

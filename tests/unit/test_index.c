@@ -498,7 +498,7 @@ static void test_index_memory(void **state) {
   kith_index index;
   kith_call_begin(ctx);
   assert_int_equal(kith_index_build(ctx, &s.view, &grid, 0, KITH_F32, &index), KITH_OK);
-  uint64_t slack = 4 * kith_sort_counts(ctx) + (8 << 10); /* the sort's counters, and roundings */
+  uint64_t slack = 4 * kith_sort_counts(ctx) + (8 << 10);          /* the sort's counters, and roundings */
   uint64_t most = s.view.n * (2 * sizeof(float) + 4 + 8 + 8 + 12); /* what index.h says, per point */
   assert_true(kith_peak_bytes(ctx) <= most + slack);
   kith_index_destroy(&index);

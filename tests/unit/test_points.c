@@ -735,7 +735,7 @@ static void test_text_refused(void **state) {
   } CASES[] = {
       {"r.csv",
        "1,2\n\n# c\n3\n",
-       {"r.csv, line 4: there is no column 1", "1 fields where the first line has 2"}},
+       {"r.csv, line 4: there is no column 1", "1 field where the first line has 2"}},
       {"r.csv", "1,2\n3,4,5\n", {"r.csv, line 2: unexpected column 2", "3 fields"}},
       {"r.csv", "1,2\n3,4,\n", {"line 2", "3 fields"}},
       {"r.txt", "1 2\n3 4 5\n", {"line 2", "3 fields"}},

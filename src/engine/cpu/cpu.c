@@ -315,7 +315,7 @@ static void collect_tile(visit *v) {
   else
     meet_all_runs(v);
   uint64_t pairs = 0;
-  uint32_t lengths[KITH_TILE_QUERIES];
+  uint32_t lengths[KITH_TILE_QUERIES] = {0};
   for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
     lengths[q] = (uint32_t)(lane->rows.next[q] - collected_row(lane, q));
     pairs += lengths[q];

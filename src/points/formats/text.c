@@ -328,7 +328,7 @@ static kith_status take_line(text_reader *reader, slice line) {
   if (*first == '#')
     return reader->dim_of_field ? KITH_OK : remember_comment(reader, (slice){first, line.end});
   if (!reader->dim_of_field) {
-    bool is_row;
+    bool is_row = false;
     kith_status status = begin_table(reader, line, &is_row);
     if (status || !is_row)
       return status;
@@ -406,7 +406,8 @@ static kith_status read_pipe(text_reader *reader) {
     const char *at = chunk.bytes;
     status = take_lines(reader, &at, chunk.bytes + chunk.held, is_last);
     chunk.held -= (uint64_t)(at - chunk.bytes);
-    memmove(chunk.bytes, at, chunk.held);
+    if (chunk.bytes && chunk.held > 0)
+      memmove(chunk.bytes, at, chunk.held);
   }
   kith_free(chunk.bytes);
   return status;

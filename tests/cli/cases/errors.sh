@@ -12,7 +12,7 @@ check 3 '' 'kith: huge.npy: the header promises 1152921504606846976 x 2 float32 
 check 3 '' "kith: complex.npy: holds complex<*> values ('<c8'), but kith reads <*>" kith join complex.npy --eps 1
 check 3 '' 'kith: garbage.npy: not an npy file, as numpy.save writes it' kith join garbage.npy --eps 1
 check 3 '' 'kith: empty.csv: the file is empty' kith join empty.csv --eps 1
-check 3 '' 'kith: ragged.csv, line 3: there is no column 1; the line has 1 fields where the first line has 2' \
+check 3 '' 'kith: ragged.csv, line 3: there is no column 1; the line has 1 field where the first line has 2' \
   kith join ragged.csv --eps 1
 check 3 '' "kith: word.csv, line 2, column 1: 'one' is not a number (columns count from 0)" kith join word.csv --eps 1
 check 3 '' "kith: standard input, line 2, column 0: 'b' is not a number (columns count from 0)" \

@@ -57,15 +57,38 @@ usage ' gen' "--lambda is for expo only" gen unif --n 10 --lambda 3 -o g.npy
 usage ' gen' "--lambda is '0', but must be from 0.01 to 1000000000" gen expo --n 10 --lambda 0 -o g.npy
 usage ' gen' "g.fbin: .fbin holds at most 2^31 - 1 points of float32; use .npy" gen unif --n 10 --dtype f8 -o g.fbin
 
-check 4 '' 'kith: nowhere/g.npy: cannot write: No such file or directory' kith gen unif --n 10 -o nowhere/g.npy
+check 4 '' 'kith: nowhere/g.npy: the folder nowhere does not exist' kith gen unif --n 10 -o nowhere/g.npy
 mkdir folder.npy
-check 4 '' 'kith: folder.npy: cannot write: it exists and is not a file' kith gen unif --n 10 -o folder.npy
+check 4 '' 'kith: folder.npy: is a folder, not a file' kith gen unif --n 10 -o folder.npy
 rmdir folder.npy
 
 # A limit on the size of files stands in for a full disk; what was there before stays.
 limited() { (ulimit -f 1 && trap '' XFSZ && kith "$@"); }
-printf 'before' >g.npy
-check 4 '' 'kith: g.npy: cannot write: File too large' limited gen unif --n 100k -o g.npy
-check 0 'before' '' cat g.npy
+for name in g.npy g.fbin g.csv; do
+  printf 'before' >$name
+  check 4 '' "kith: $name: File too large (wrote 1024 bytes<*>)" limited gen unif --n 100k -o $name
+  check 0 'before' '' cat $name
+  rm $name
+done
+
+# As join writes files: links are followed, pipes are written in place, write-protected files are left alone, and
+# the result has the rights of any new file.
+ln -s real.csv link.csv
+makes=real.csv keep=1 check 0 '' '' kith gen lattice --n 2 --dim 1 -o link.csv
+check 0 $'0\n0.5' '' cat real.csv
+check 0 'symbolic link' '' stat -c %F link.csv
+rm link.csv real.csv
+masked() { (umask 027 && kith "$@"); }
+makes=g.npy keep=1 check 0 '' '' masked gen unif --n 10 -o g.npy
+check 0 '640' '' stat -c %a g.npy
 rm g.npy
+mkfifo pipe.csv
+check 0 $'0\n0.5' '' bash -c 'timeout 10 cat pipe.csv & "$0" gen lattice --n 2 --dim 1 -o pipe.csv; wait' "$KITH"
+rm pipe.csv
+printf 'before' >g.npy
+chmod 444 g.npy
+if [ ! -w g.npy ]; then # root may write everywhere
+  check 4 '' 'kith: g.npy: exists and is not writable: Permission denied' kith gen unif --n 10 -o g.npy
+fi
+rm -f g.npy
 check 4 '' 'kith: cannot write to standard output: No space left on device' bash -c '"$0" --version >/dev/full' "$KITH"

@@ -135,17 +135,19 @@ check 0 '<*>"what": "degrees",<*>"degrees": {
 }' '' kith join tiny.csv --eps 1 --what degrees --json
 
 # Rows with NaN or infinity: refused by name, or left out and counted; ids stay those of the file.
-check 3 '' 'kith: invalid.csv: row 1, column 1 is nan (the first of 2 such rows, counted from 0); remove them, or skip invalid rows (--skip-invalid)' \
+check 3 '' 'kith: invalid.csv: row 1, column 1 is nan (counted from 0; invalid rows in all: 2); remove such rows, or skip them (--skip-invalid)' \
   kith join invalid.csv --eps 1
-check 3 '' 'kith: invalid.csv: row 1, column 1 is nan (the first of 2 such rows, counted from 0); remove them, or skip invalid rows (--skip-invalid)' \
+check 3 '' 'kith: invalid.csv: row 1, column 1 is nan (counted from 0; invalid rows in all: 2); remove such rows, or skip them (--skip-invalid)' \
   kith join tiny.csv invalid.csv --eps 1
-check 3 '' 'kith: invalid.csv: row 4, column 0 is inf (the first of 1 such rows, counted from 0); remove them, or skip invalid rows (--skip-invalid)' \
+check 3 '' 'kith: invalid.csv: row 4, column 0 is inf (counted from 0; invalid rows in all: 1); remove such rows, or skip them (--skip-invalid)' \
   kith join invalid.csv --columns 0 --eps 1
 check 0 '2,3
 3,2' '' kith join invalid.csv --eps 1 --skip-invalid --what pairs --quiet
 check 0 '<*>"pairs": 2,
 <*>"invalid_rows": 2,<*>' 'kith: left out 2 rows with NaN or infinity (--skip-invalid)' \
   kith join invalid.csv --eps 1 --skip-invalid --json
+check 0 '<*>' 'kith: left out 1 row with NaN or infinity (--skip-invalid)' \
+  kith join invalid.csv --columns 0 --eps 1 --skip-invalid
 
 # The plan.
 check 0 'task        count the pairs within 1 in 2 dimensions: 5 points with themselves

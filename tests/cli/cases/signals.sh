@@ -41,5 +41,11 @@ check 130 '' 'kith: interrupted' stopped INT 0.3 waiting
 exec 7>&-
 rm never
 
-# gen, in the middle of a large file.
-check 130 '' 'kith: interrupted' stopped INT 0.3 "$KITH" gen gauss --n 1G --dim 8 -o g.npy
+# gen, in the middle of a large file; an older one stays.
+for name in g.npy g.fbin g.csv; do
+  check 130 '' 'kith: interrupted' stopped INT 0.3 "$KITH" gen gauss --n 1G --dim 8 -o $name
+done
+printf 'before' >g.npy
+check 143 '' 'kith: terminated' stopped TERM 0.3 "$KITH" gen gauss --n 1G --dim 8 -o g.npy
+check 0 'before' '' cat g.npy
+rm g.npy

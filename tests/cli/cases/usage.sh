@@ -40,7 +40,7 @@ for size in 2Q G 1e 2GiBB -5; do
     join tiny.csv --eps 1 --memory "$size"
 done
 usage ' join' "--cell-side is '100', but must be from 0.25 to 64" join tiny.csv --eps 1 --cell-side 100
-usage ' join' "--index-dims is '17', but must be from 1 to 16" join tiny.csv --eps 1 --index-dims 17
+usage ' join' "--index-dims is '9', but must be from 1 to 8" join tiny.csv --eps 1 --index-dims 9
 
 usage ' plan' "plan what? Write 'kith plan join A --eps E'" plan
 usage ' plan' "cannot plan 'gen', only a join: write 'kith plan join A --eps E'" plan gen unif
