@@ -155,7 +155,7 @@ static int take(cli_options *options, const char *command, const option_entry *e
     *(bool *)field_of(options, entry->field) = true;
   } else if (entry->kind == OPTION_TEXT) {
     char **field = field_of(options, entry->field);
-    if (!*text)
+    if (!text || !*text)
       code = cli_usage(command, "--%s is empty", entry->name);
     else {
       free(*field);

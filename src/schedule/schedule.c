@@ -6,7 +6,7 @@
 
 #include "base/team.h"
 
-enum { PIECE_MIN = 256, PIECE_MAX = 4096, PIECES_PER_LANE = 64 };
+enum { PIECE_MIN = 128, PIECE_MAX = 1024, PIECES_PER_LANE = 128 };
 
 static uint32_t piece_size(uint32_t positions, uint32_t lanes) {
   uint32_t size = positions / (lanes * PIECES_PER_LANE);

@@ -163,8 +163,11 @@ static inline char *kith_decimal_layout(char *text, kith_decimal number) {
     text += length + 1;
   }
   if (scientific) {
-    memcpy(text, number.exponent > -10 ? "e-0" : "e-", 3);
-    text = kith_decimal_integer(text + (number.exponent > -10 ? 3 : 2), (uint64_t)-number.exponent);
+    *text++ = 'e';
+    *text++ = '-';
+    if (number.exponent > -10)
+      *text++ = '0';
+    text = kith_decimal_integer(text, (uint64_t)-number.exponent);
   }
   return text;
 }

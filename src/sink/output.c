@@ -203,13 +203,12 @@ static bool name_temporary(kith_output *output) {
 static int create_temporary(kith_output *output) {
   int error = EEXIST;
   for (int attempt = 0; attempt < NAME_ATTEMPTS && (error == EEXIST || error == EINTR); attempt++) {
-    if (!name_temporary(output))
-      error = errno;
-    else if ((output->fd = openat(output->folder, output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                                  0666)) >= 0)
-      return 0;
-    else
-      error = errno;
+    if (name_temporary(output)) {
+      output->fd = openat(output->folder, output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (output->fd >= 0)
+        return 0;
+    }
+    error = errno;
   }
   output->temporary[0] = '\0';
   return error;

@@ -16,6 +16,6 @@ terminal() {
 kith gen unif --n 300k --dim 8 -o long.npy
 check 0 '<*>
 join  [<*>] <*> %  <*> pairs  <*>/s<*>
-<*>kith: interrupted<*>' '' terminal 3 join long.npy --eps 0.8
+<*>kith: interrupted<*>' '' terminal 6 join long.npy --eps 0.8
 check 0 'kith: interrupted' '' terminal 2 join long.npy --eps 0.8 --quiet
 rm long.npy
