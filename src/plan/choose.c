@@ -32,7 +32,7 @@ static const double TILE_QUERIES = 16;
 
 static const double POINTS_PER_CELL = 4;
 static const double MIN_X_SIDE = 1.0 / 8;
-static const double MAX_X_SIDE = 1024;
+static const double MAX_X_SIDE = 0x1p600;
 
 static double stencil_half_width(double side) { return (ceil(1 / side) + 0.5) * side; }
 
@@ -76,8 +76,8 @@ static double share(const kith_question *question, const kith_sample *sample, ui
   return width < extent ? width / extent : 1;
 }
 
-/* Candidates per query. Queries are added until enough sampled points were met. What uniform points would
- * give is added, so that where the sample saw nothing the answer is still of the right kind. */
+/* Candidates per query. Queries are added until enough sampled points were met. Where the sample saw little,
+ * what uniform points would give is believed instead: it is at least of the right kind. */
 static void count_candidates(const kith_question *question, const kith_sample *sample,
                              candidate_counts *result) {
   enum { ENOUGH = 30000 };
@@ -97,8 +97,9 @@ static void count_candidates(const kith_question *question, const kith_sample *s
     for (uint32_t j = 0; j < sample->n_dims; j++) {
       if (j > 0)
         uniform *= share(question, sample, j, HALF_WIDTHS[s]);
-      double enough = fmin(result->counts[j][s] / 32, 1);
-      result->counts[j][s] = result->counts[j][s] * scale + (1 - enough) * uniform;
+      double met = result->counts[j][s];
+      double enough = met < 4 ? 0 : fmin(met / 32, 1);
+      result->counts[j][s] = enough * met * scale + (1 - enough) * uniform;
     }
   }
 }
