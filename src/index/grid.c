@@ -1,6 +1,7 @@
 /* The grid: see grid.h. */
 #include "index/grid.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -15,25 +16,46 @@ static uint32_t bits_for(uint64_t values) {
   return bits;
 }
 
+/* Cells before, among and after the even ones, for a side. */
+typedef struct cell_counts {
+  double before, even, after;
+} cell_counts;
+
+static cell_counts count_cells(const kith_grid_spec *spec, uint32_t d, double side) {
+  cell_counts counts = {.even = (spec->high[d] - spec->low[d]) / side};
+  double left = fmin((spec->low[d] - spec->min[d]) / side, DBL_MAX);
+  double right = fmin((spec->max[d] - spec->high[d]) / side, DBL_MAX);
+  counts.before = left > 0 ? -kith_grid_bend(-left, counts.even) : 0;
+  counts.after = right > 0 ? kith_grid_bend(counts.even + right, counts.even) - counts.even : 0;
+  return counts;
+}
+
 /* Cuts grid dimension j into cells of about `side`; wider ones if there would be too many to number. */
 static void cut_dimension(kith_grid *grid, uint32_t j, const kith_grid_spec *spec, double side, double reach) {
   uint32_t d = spec->dims[j];
-  double extent = spec->high[d] - spec->low[d];
-  if (extent / side >= MAX_CELLS - 1)
-    side = extent / (MAX_CELLS - 2);
+  double extent = spec->max[d] - spec->min[d];
   side = fmax(side, MIN_SIDE);
   grid->dims[j] = d;
   grid->origin[j] = spec->low[d];
-  grid->side[j] = side;
-  if (extent < side || !isfinite(extent) || !isfinite(side)) {
+  if (extent < side || !isfinite(spec->high[d] - spec->low[d]) || !isfinite(side)) {
     grid->side[j] = extent;
     grid->inverse[j] = 0;
     grid->cells[j] = 1;
     grid->reach[j] = 0;
     return;
   }
+  cell_counts counts = count_cells(spec, d, side);
+  while (counts.before + counts.even + counts.after > MAX_CELLS - 2) {
+    side *= fmax(2, counts.even / MAX_CELLS);
+    counts = count_cells(spec, d, side);
+  }
+  grid->side[j] = side;
   grid->inverse[j] = 1 / side;
-  grid->cells[j] = (uint32_t)(extent * grid->inverse[j]) + 1;
+  grid->even[j] = counts.even;
+  grid->before[j] = counts.before;
+  grid->tails[j] = counts.before > 0 || counts.after > 0;
+  grid->has_tails |= grid->tails[j];
+  grid->cells[j] = (uint32_t)(counts.before + counts.even + counts.after) + 1;
   double reach_cells = ceil(reach / side + 0x1p-19);
   grid->reach[j] = reach_cells < grid->cells[j] - 1 ? (uint32_t)reach_cells : grid->cells[j] - 1;
 }
@@ -61,10 +83,6 @@ void kith_grid_make(kith_grid *grid, const kith_grid_spec *spec, const kith_pred
   grid->k = spec->k;
   while (!number_cells(grid))
     grid->k--;
-  for (uint32_t j = 0; j < grid->k; j++) {
-    uint32_t d = grid->dims[j];
-    grid->clamped |= spec->min[d] < spec->low[d] || spec->max[d] > spec->high[d];
-  }
 }
 
 /* The square of the width of the box in the dimensions that are not cut. */
@@ -126,7 +144,7 @@ bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_
   for (uint32_t j = 1; j < grid->k; j++)
     offset[j] = -(int32_t)grid->reach[j];
   /* 1 - 2^-20 keeps the promise of "inside" safe from the rounding of D2. */
-  double inside2 = grid->clamped ? -1 : predicate->eps2 * (1 - 0x1p-20) - uncut_width2(grid, spec);
+  double inside2 = grid->has_tails ? -1 : predicate->eps2 * (1 - 0x1p-20) - uncut_width2(grid, spec);
   double reach2 = predicate->reach * predicate->reach * SLACK;
   stencil->n_steps = 0;
   do {

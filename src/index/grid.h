@@ -8,8 +8,9 @@
  *
  * Invariant: |a - b| <= predicate.reach in dimension d implies that the cell coordinates of a and b differ
  * by at most reach[d]. Cell coordinates are rounded once per operation and stay below 2^31, which costs at
- * most 2^-20 of a cell; sides are 2^-16 wider than the reach asks for. Points outside [origin, origin + cells
- * * side) are clamped to the border cells; clamping never pulls cells apart, so the invariant holds for them.
+ * most 2^-20 of a cell; sides are 2^-16 wider than the reach asks for. Outside the box that is cut evenly,
+ * cells widen with the distance from it (numbers grow with its logarithm), so that far outliers and heavy tails
+ * need few cells. That never pulls cells apart, so the invariant holds there too.
  *
  * May include space and points. */
 #ifndef KITH_INDEX_GRID_H
@@ -26,12 +27,15 @@ typedef struct kith_grid {
   double origin[KITH_GRID_DIMS];
   double side[KITH_GRID_DIMS];
   double inverse[KITH_GRID_DIMS]; /* 1 / side; 0 where there is one cell */
+  double even[KITH_GRID_DIMS];    /* cells of equal side, a real number */
+  double before[KITH_GRID_DIMS];  /* cells before those, likewise */
+  bool tails[KITH_GRID_DIMS];     /* points lie outside the even cells */
   uint32_t cells[KITH_GRID_DIMS];
   uint32_t reach[KITH_GRID_DIMS];
   uint64_t stride[KITH_GRID_DIMS]; /* of the row number; stride[0] is unused */
   uint32_t x_bits;
   uint32_t key_bits;
-  bool clamped; /* some points lie outside: border cells are unbounded */
+  bool has_tails; /* in some dimension: sides say nothing about how far apart the points of a cell are */
 } kith_grid;
 
 /* A row to look at, relative to the row of the query. */
@@ -54,7 +58,7 @@ typedef struct kith_grid_spec {
   uint32_t dims[KITH_GRID_DIMS];
   double row_side;          /* side of the cells in dims[1..], in units of the predicate's reach */
   double x_side;            /* in dims[0], likewise */
-  const double *low, *high; /* the box to cut, per input dimension: points outside are clamped */
+  const double *low, *high; /* the box to cut evenly, per input dimension */
   const double *min, *max;  /* the box of all points, per input dimension */
   uint32_t dim;
 } kith_grid_spec;
@@ -66,9 +70,20 @@ void kith_grid_make(kith_grid *grid, const kith_grid_spec *spec, const kith_pred
 bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_grid_spec *spec,
                        const kith_predicate *predicate);
 
+/* The number of cells from the first to a coordinate in units of cells from the low end of the even ones. The
+ * slope is 1 among the even cells and less outside. */
+static inline double kith_grid_bend(double x, double even) {
+  double scale = even > 1 ? even : 1;
+  if (x < 0)
+    return -scale * log1p(-x / scale);
+  return x > even ? even + scale * log1p((x - even) / scale) : x;
+}
+
 /* The cell of a coordinate in grid dimension j. */
 static inline uint32_t kith_grid_cell(const kith_grid *grid, uint32_t j, double value) {
   double cell = (value - grid->origin[j]) * grid->inverse[j];
+  if (grid->tails[j])
+    cell = kith_grid_bend(cell, grid->even[j]) + grid->before[j];
   double last = grid->cells[j] - 1;
   return (uint32_t)(cell > 0 ? (cell < last ? cell : last) : 0);
 }

@@ -67,19 +67,42 @@ static void count_query(const kith_sample *sample, uint32_t q, double inverse_re
   }
 }
 
-/* The share of the box around all points that a window of the given half width covers in sampled dimension j.
- */
-static double share(const kith_question *question, const kith_sample *sample, uint32_t j, double half_width) {
+/* The box that is cut evenly: that of all points, but without far outliers and heavy tails, which would be most
+ * of it. Tells whether there are any. */
+static bool choose_box(const kith_question *question, const kith_sample *sample, double *low, double *high) {
+  bool tails = false;
+  for (uint32_t j = 0; j < sample->n_dims; j++) {
+    uint32_t d = sample->dims[j];
+    double quartiles[2];
+    kith_sample_quartiles(sample, j, quartiles);
+    double spread = fmax(quartiles[1] - quartiles[0], 256 * question->predicate->reach);
+    if (!(high[d] - low[d] > 128 * spread))
+      continue;
+    low[d] = fmax(low[d], quartiles[0] - 2 * spread);
+    high[d] = fmin(high[d], quartiles[1] + 2 * spread);
+    tails = true;
+  }
+  return tails;
+}
+
+/* The extent of the even box in sampled dimension j, in units of the reach. */
+static double extent_of(const kith_question *question, const kith_choice *choice, const kith_sample *sample,
+                        uint32_t j) {
   uint32_t d = sample->dims[j];
-  double extent = question->max[d] - question->min[d];
-  double width = 2 * half_width * question->predicate->reach;
+  return (choice->spec.high[d] - choice->spec.low[d]) / question->predicate->reach;
+}
+
+/* The share of the even box that a window of a width covers in sampled dimension j. */
+static double share(const kith_question *question, const kith_choice *choice, const kith_sample *sample,
+                    uint32_t j, double width) {
+  double extent = extent_of(question, choice, sample, j);
   return width < extent ? width / extent : 1;
 }
 
 /* Candidates per query. Queries are added until enough sampled points were met. Where the sample saw little,
  * what uniform points would give is believed instead: it is at least of the right kind. */
-static void count_candidates(const kith_question *question, const kith_sample *sample,
-                             candidate_counts *result) {
+static void count_candidates(const kith_question *question, const kith_choice *choice,
+                             const kith_sample *sample, candidate_counts *result) {
   enum { ENOUGH = 30000 };
   memset(result, 0, sizeof *result);
   uint32_t queries = 0;
@@ -93,10 +116,10 @@ static void count_candidates(const kith_question *question, const kith_sample *s
     for (uint32_t s = 1; s < N_SIDES; s++)
       result->counts[j][s] += result->counts[j][s - 1];
   for (uint32_t s = 0; s < N_SIDES; s++) {
-    double uniform = n * share(question, sample, 0, 1);
+    double uniform = n * share(question, choice, sample, 0, 2);
     for (uint32_t j = 0; j < sample->n_dims; j++) {
       if (j > 0)
-        uniform *= share(question, sample, j, HALF_WIDTHS[s]);
+        uniform *= share(question, choice, sample, j, 2 * HALF_WIDTHS[s]);
       double met = result->counts[j][s];
       double enough = met < 4 ? 0 : fmin(met / 32, 1);
       result->counts[j][s] = enough * met * scale + (1 - enough) * uniform;
@@ -128,11 +151,10 @@ static option weigh(uint32_t k, double side, double window, uint32_t dim, double
   return (option){.k = k, .side = side, .x_side = x_side, .candidates = candidates, .cost = cost};
 }
 
-static option best_option(const kith_question *question, const kith_sample *sample, double reach) {
+static option best_option(const kith_question *question, const kith_choice *choice, const kith_sample *sample) {
   candidate_counts counted;
-  count_candidates(question, sample, &counted);
-  uint32_t x = sample->dims[0];
-  double row_length = (question->max[x] - question->min[x]) / reach;
+  count_candidates(question, choice, sample, &counted);
+  double row_length = extent_of(question, choice, sample, 0);
   option best = {.cost = INFINITY};
   for (uint32_t k = 1; k <= sample->n_dims; k++)
     for (uint32_t s = 0; s < N_SIDES; s++) {
@@ -153,34 +175,7 @@ static option best_option(const kith_question *question, const kith_sample *samp
   return best;
 }
 
-/* Cuts off far outliers where they would make cells too many to number, or too wide. */
-static bool trim_box(const kith_question *question, kith_choice *choice, kith_sample *sample) {
-  kith_grid grid;
-  kith_grid_make(&grid, &choice->spec, question->predicate);
-  bool crowded = grid.k < choice->spec.k;
-  for (uint32_t j = 0; j < grid.k; j++) {
-    double asked = question->predicate->reach * (j == 0 ? choice->spec.x_side : choice->spec.row_side);
-    crowded |= grid.side[j] > 1.01 * asked && grid.cells[j] > 1;
-    crowded |= !isfinite(grid.side[j]);
-  }
-  bool trimmed = false;
-  double *low = choice->box;
-  double *high = choice->box + choice->spec.dim;
-  for (uint32_t j = 0; crowded && j < choice->spec.k; j++) {
-    uint32_t d = choice->spec.dims[j];
-    double inner[2];
-    kith_sample_quantiles(sample, j, inner);
-    if (high[d] - low[d] <= 16 * (inner[1] - inner[0]))
-      continue;
-    low[d] = inner[0];
-    high[d] = inner[1];
-    trimmed = true;
-  }
-  return trimmed;
-}
-
-static void explain(const kith_question *question, kith_choice *choice, const kith_sample *sample,
-                    bool trimmed) {
+static void explain(const kith_question *question, kith_choice *choice, const kith_sample *sample, bool tails) {
   const kith_grid_spec *spec = &choice->spec;
   uint32_t dim = question->candidates->dim;
   int at =
@@ -202,9 +197,9 @@ static void explain(const kith_question *question, kith_choice *choice, const ki
     at = snprintf(choice->why + used, sizeof choice->why - used,
                   "Cells of eps: finer ones would cost more look-ups than they save tests.\n");
   used += at > 0 ? (size_t)at : 0;
-  if (trimmed && used < sizeof choice->why)
+  if (tails && used < sizeof choice->why)
     snprintf(choice->why + used, sizeof choice->why - used,
-             "A few points lie far outside; they share the border cells.\n");
+             "Some points lie far outside: cells widen with the distance there.\n");
 }
 
 kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, kith_choice *choice) {
@@ -218,20 +213,19 @@ kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, k
   kith_status status = kith_sample_take(ctx, question->queries, question->candidates, &sample);
   if (status)
     return status;
-  option best = best_option(question, &sample, question->predicate->reach);
+  kith_grid_spec *spec = &choice->spec;
+  *spec = (kith_grid_spec){
+      .low = choice->box, .high = choice->box + dim, .min = question->min, .max = question->max, .dim = dim};
+  memcpy(spec->dims, sample.dims, sizeof spec->dims);
+  bool tails = choose_box(question, &sample, choice->box, choice->box + dim);
+  option best = best_option(question, choice, &sample);
   if (!isfinite(best.cost)) /* eps is infinite, or there are no points: one cell will do */
     best = (option){.k = 1, .side = 1, .x_side = 1, .candidates = (double)question->candidates->n};
-  choice->spec = (kith_grid_spec){.k = best.k,
-                                  .row_side = best.side,
-                                  .x_side = best.x_side,
-                                  .low = choice->box,
-                                  .high = choice->box + dim,
-                                  .min = question->min,
-                                  .max = question->max,
-                                  .dim = dim};
-  memcpy(choice->spec.dims, sample.dims, sizeof choice->spec.dims);
+  spec->k = best.k;
+  spec->row_side = best.side;
+  spec->x_side = best.x_side;
   choice->candidates = best.candidates;
-  explain(question, choice, &sample, trim_box(question, choice, &sample));
+  explain(question, choice, &sample, tails);
   kith_sample_destroy(&sample);
   return KITH_OK;
 }

@@ -112,13 +112,12 @@ static int compare_doubles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-void kith_sample_quantiles(kith_sample *sample, uint32_t j, double range[2]) {
-  double *values = sample->points + (size_t)j * sample->n_points;
-  uint32_t n = sample->n_points;
-  range[0] = range[1] = 0;
-  if (n == 0)
-    return;
+void kith_sample_quartiles(const kith_sample *sample, uint32_t j, double quartiles[2]) {
+  double values[VARIANCE_POINTS];
+  uint32_t n = sample->n_points < VARIANCE_POINTS ? sample->n_points : VARIANCE_POINTS;
+  for (uint32_t i = 0; i < n; i++)
+    values[i] = kith_sample_point(sample, (uint32_t)((uint64_t)i * sample->n_points / n), j);
   qsort(values, n, sizeof *values, compare_doubles);
-  range[0] = values[n / 1000];
-  range[1] = values[n - 1 - n / 1000];
+  quartiles[0] = n ? values[n / 4] : 0;
+  quartiles[1] = n ? values[n - 1 - n / 4] : 0;
 }

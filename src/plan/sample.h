@@ -25,7 +25,7 @@ kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, cons
                              kith_sample *sample);
 void kith_sample_destroy(kith_sample *sample);
 
-/* The 0.1 % and 99.9 % quantiles of sampled dimension j. Reorders the sample. */
-void kith_sample_quantiles(kith_sample *sample, uint32_t j, double range[2]);
+/* The lower and upper quartile of sampled dimension j, from some hundred points. */
+void kith_sample_quartiles(const kith_sample *sample, uint32_t j, double quartiles[2]);
 
 #endif

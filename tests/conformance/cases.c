@@ -15,6 +15,7 @@ typedef enum shape {
   COLLINEAR,   /* a diagonal line */
   OUTLIER,     /* a cloud, and one point far away */
   OUTLIERS,    /* heavy tails: Cauchy */
+  PARETO,      /* tails so heavy that every scale from 1 to 1e20 is crowded */
   FAR,         /* a small cloud far from the origin */
   VERY_FAR,    /* so far that float64 has steps of 2^-13 left */
   TINY,        /* denormal coordinates (float32) */
@@ -53,6 +54,8 @@ static double shifted(shape s, uint64_t i, uint32_t c, double u, uint64_t *rng) 
     return i == 5 ? 1e12 : u;
   case OUTLIERS:
     return tan(3.14159 * (u - 0.5));
+  case PARETO:
+    return pow(1 - u, -6);
   case FAR:
     return 1e6 + u;
   case VERY_FAR:
@@ -164,6 +167,9 @@ static const row ROWS[] = {
     {OUTLIER, 1500, 3, 0.0001, 0, 0, 0, 0},
     {OUTLIERS, 2500, 2, 0.05, 0, 0, 0, 0},
     {OUTLIERS, 1500, 3, 1e-7, 0, 0, 0, 0},
+    {PARETO, 2500, 2, 0.5, 0, 0, 0, 0},
+    {PARETO, 1500, 3, 1e-6, 700, 0, 0, 0},
+    {PARETO, 1500, 2, 1e9, 0, 2, 0.5, 0},
     {FAR, 1200, 2, 0.0625, 0, 0, 0, 0},
     {FAR, 1200, 3, 0.1, 0, 0, 0, 0},
     {VERY_FAR, 1200, 2, 0.001, 0, 0, 0, KITH_F64},
