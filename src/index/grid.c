@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const double SLACK = 1 + 0x1p-16;
-static const double MAX_CELLS = 0x1p31;
+static const double MAX_CELLS = 0x1p29;   /* per dimension: keeps rounding below 2^-20 of a cell */
 static const double MIN_SIDE = 0x1p-1000; /* 1 / side must not overflow */
 
 static uint32_t bits_for(uint64_t values) {

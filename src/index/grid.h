@@ -7,7 +7,7 @@
  * a wrong row.
  *
  * Invariant: |a - b| <= predicate.reach in dimension d implies that the cell coordinates of a and b differ
- * by at most reach[d]. Cell coordinates are rounded once per operation and stay below 2^31, which costs at
+ * by at most reach[d]. Cell coordinates are rounded once per operation and stay below 2^29, which costs at
  * most 2^-20 of a cell; sides are 2^-16 wider than the reach asks for. Outside the box that is cut evenly,
  * cells widen with the distance from it (numbers grow with its logarithm), so that far outliers and heavy tails
  * need few cells. That never pulls cells apart, so the invariant holds there too.
