@@ -52,7 +52,7 @@ const command_entry COMMANDS[] = {
      "Builds the index and runs a sample of the points, then shows the grid,\n"
      "the pairs to test, the size of the result with its standard error,\n"
      "memory, time, and why. Takes the options of join; nothing is written.\n"
-     "A join that does not fit the memory is planned all the same, and says so.",
+     "A result that would not fit the memory is planned all the same, and says so.",
      {{"kith plan join a.npy --eps 0.01", NULL},
       {"kith plan join a.npy --eps 0.01 --what neighbors", "would the table fit in memory?"},
       {"kith plan join a.npy --eps 0.01 --what neighbors -o out.npz --json", "the same, written to a file instead"},

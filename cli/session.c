@@ -5,6 +5,7 @@
 #include "signals.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -124,6 +125,13 @@ kith_join_options session_join_options(const cli_options *options) {
   return join;
 }
 
+/* Whether two names lead to one file. */
+static bool is_same_file(const char *a, const char *b) {
+  struct stat of_a, of_b;
+  return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev &&
+         of_a.st_ino == of_b.st_ino;
+}
+
 int session_check_join(const cli_options *options, const char *command, int first) {
   int n_files = options->n_arguments - first;
   if (n_files < 1)
@@ -144,6 +152,9 @@ int session_check_join(const cli_options *options, const char *command, int firs
     return cli_usage(command, "--columns-b is given, but there is no second file");
   if (options->what == KITH_COUNT && options->output)
     return cli_usage(command, "-o needs a result to write: add --what degrees, neighbors or pairs");
+  for (int i = first; options->output && i < options->n_arguments; i++)
+    if (is_same_file(options->arguments[i], options->output))
+      return cli_usage(command, "-o %s would replace the points that it is made from", options->output);
   if (options->what < KITH_NEIGHBORS && (options->distances || options->sorted))
     return cli_usage(command, "--%s needs --what neighbors or pairs",
                      options->distances ? "distances" : "sorted");

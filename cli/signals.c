@@ -23,7 +23,9 @@ void signals_install(void) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
-  signal(SIGPIPE, SIG_IGN);
+  sigaction(SIGHUP, &action, NULL);
+  signal(SIGPIPE, SIG_IGN); /* these two: the write fails instead, and says so */
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 void signals_watch(kith_context *ctx) {
@@ -35,7 +37,7 @@ void signals_watch(kith_context *ctx) {
 int signals_caught(void) { return caught; }
 
 int signals_fail(void) {
-  if (caught == SIGTERM)
+  if (caught == SIGTERM || caught == SIGHUP)
     return cli_fail(CLI_TERMINATED, "terminated");
   return cli_fail(CLI_INTERRUPTED, "interrupted");
 }

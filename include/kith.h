@@ -83,7 +83,7 @@ typedef struct kith_context kith_context;
 typedef struct kith_progress {
   const char *stage; /* "index", "count" or "join" */
   double fraction;   /* of the whole call, 0 to 1, never falling */
-  uint64_t pairs;    /* found so far */
+  uint64_t pairs;    /* found so far in this stage */
   double seconds;    /* since the call began */
 } kith_progress;
 
@@ -112,7 +112,7 @@ KITH_API void kith_context_destroy(kith_context *ctx);
 /* One sentence on the last failure, for a person; "" if there was none. Valid until the next call on ctx. */
 KITH_API const char *kith_message(const kith_context *ctx);
 
-/* Asks the running call (or the next one) to stop; it returns KITH_ERR_CANCELLED, normally within 0.1 s.
+/* Asks the running call (or the next one) to stop; it returns KITH_ERR_CANCELLED, normally within a second.
  * Safe in signal handlers. The request is spent when a call has returned KITH_ERR_CANCELLED. */
 KITH_API void kith_cancel(kith_context *ctx);
 
@@ -271,7 +271,7 @@ typedef struct kith_batch {
 } kith_batch;
 
 /* Takes one batch; the arrays are valid until it returns. Return 0 to go on, anything else to stop
- * (KITH_ERR_CANCELLED). Batches come in row order, one at a time, on a thread of the library. */
+ * (KITH_ERR_CANCELLED). Batches come in row order, one at a time, not always on the thread of the caller. */
 typedef int (*kith_batch_fn)(void *user, const kith_batch *batch);
 
 /* Gives the whole neighbour table to a callback, batch by batch, within the memory budget. */

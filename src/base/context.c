@@ -52,7 +52,7 @@ kith_status kith_fail_memory(kith_context *ctx, uint64_t bytes, const char *what
   if (bytes > kith_memory_left(&ctx->memory))
     return kith_fail(
         ctx, KITH_ERR_BUDGET,
-        "%s needs %.1f MiB, but only %.1f MiB of the memory budget of %.1f MiB are left; allow more "
+        "%s needs %.4g MiB, but only %.4g MiB of the memory budget of %.4g MiB are left; allow more "
         "memory",
         what, mib, (double)kith_memory_left(&ctx->memory) / (1 << 20), (double)ctx->memory.limit / (1 << 20));
   return kith_fail(ctx, KITH_ERR_MEMORY, "out of memory: the system refused %.1f MiB for %s", mib, what);
@@ -126,7 +126,8 @@ void kith_call_begin(kith_context *ctx) {
 void kith_stage_begin(kith_context *ctx, const char *stage, double span) {
   ctx->stage = stage;
   ctx->fraction_base += ctx->fraction_span;
-  ctx->fraction_span = span;
+  double left = 1 - ctx->fraction_base;
+  ctx->fraction_span = span < left ? span : left;
 }
 
 bool kith_stage_report(kith_context *ctx, double fraction, uint64_t pairs) {
@@ -146,7 +147,11 @@ bool kith_stage_report(kith_context *ctx, double fraction, uint64_t pairs) {
 }
 
 kith_status kith_check_cancel(kith_context *ctx) {
-  if (!atomic_exchange(&ctx->cancel, false))
-    return KITH_OK;
-  return kith_fail(ctx, KITH_ERR_CANCELLED, "cancelled");
+  return kith_cancelled(ctx) ? kith_fail(ctx, KITH_ERR_CANCELLED, "cancelled") : KITH_OK;
+}
+
+kith_status kith_call_end(kith_context *ctx, kith_status status) {
+  if (status == KITH_ERR_CANCELLED)
+    atomic_store(&ctx->cancel, false);
+  return status;
 }

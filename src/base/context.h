@@ -51,7 +51,11 @@ static inline bool kith_cancelled(const kith_context *ctx) {
   return atomic_load_explicit(&ctx->cancel, memory_order_relaxed);
 }
 
-/* KITH_ERR_CANCELLED with its message if the call was asked to stop, spending the request; else KITH_OK. */
+/* KITH_ERR_CANCELLED with its message if the call was asked to stop; else KITH_OK. The request stands until the
+ * call ends, so that every thread sees it. */
 kith_status kith_check_cancel(kith_context *ctx);
+
+/* Ends a public call: a request to stop that was heeded is spent. Returns the status. */
+kith_status kith_call_end(kith_context *ctx, kith_status status);
 
 #endif

@@ -54,7 +54,6 @@ static void cut_dimension(kith_grid *grid, uint32_t j, const kith_grid_spec *spe
   grid->even[j] = counts.even;
   grid->before[j] = counts.before;
   grid->tails[j] = counts.before > 0 || counts.after > 0;
-  grid->has_tails |= grid->tails[j];
   grid->cells[j] = (uint32_t)(counts.before + counts.even + counts.after) + 1;
   double reach_cells = ceil(reach / side + 0x1p-19);
   grid->reach[j] = reach_cells < grid->cells[j] - 1 ? (uint32_t)reach_cells : grid->cells[j] - 1;
@@ -144,7 +143,7 @@ bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_
   for (uint32_t j = 1; j < grid->k; j++)
     offset[j] = -(int32_t)grid->reach[j];
   /* 1 - 2^-20 keeps the promise of "inside" safe from the rounding of D2. */
-  double inside2 = grid->has_tails ? -1 : predicate->eps2 * (1 - 0x1p-20) - uncut_width2(grid, spec);
+  double inside2 = predicate->eps2 * (1 - 0x1p-20) - uncut_width2(grid, spec);
   double reach2 = predicate->reach * predicate->reach * SLACK;
   stencil->n_steps = 0;
   do {

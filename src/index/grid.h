@@ -35,14 +35,13 @@ typedef struct kith_grid {
   uint64_t stride[KITH_GRID_DIMS]; /* of the row number; stride[0] is unused */
   uint32_t x_bits;
   uint32_t key_bits;
-  bool has_tails; /* in some dimension: sides say nothing about how far apart the points of a cell are */
 } kith_grid;
 
 /* A row to look at, relative to the row of the query. */
 typedef struct kith_step {
   int64_t row;      /* difference of the row numbers */
   uint32_t x_reach; /* candidates: |x - x'| <= x_reach */
-  int32_t x_inside; /* |x - x'| <= x_inside: every pair belongs, untested; -1: none */
+  int32_t x_inside; /* |x - x'| <= x_inside: every pair of even cells belongs, untested; -1: none */
 } kith_step;
 
 /* Steps in ascending order of row. */
@@ -86,6 +85,13 @@ static inline uint32_t kith_grid_cell(const kith_grid *grid, uint32_t j, double 
     cell = kith_grid_bend(cell, grid->even[j]) + grid->before[j];
   double last = grid->cells[j] - 1;
   return (uint32_t)(cell > 0 ? (cell < last ? cell : last) : 0);
+}
+
+/* Whether a cell in grid dimension j is one of the even ones: its points differ by at most its side there. */
+static inline bool kith_grid_is_even(const kith_grid *grid, uint32_t j, int64_t cell) {
+  if (!grid->tails[j])
+    return true;
+  return (double)cell >= grid->before[j] && (double)cell + 1 <= grid->before[j] + grid->even[j];
 }
 
 #endif

@@ -96,6 +96,8 @@ static void pack_word(void *argument, uint64_t block) {
 static void sort_by_word(build *b, uint32_t shift, uint32_t bits) {
   b->word_shift = shift;
   each_block(b, pack_word);
+  if (kith_cancelled(b->ctx))
+    return;
   kith_sort(b->ctx, b->spare, b->items, b->index->n, LOW_WORD, bits, b->counts);
 }
 
@@ -106,7 +108,7 @@ static void sort_items(build *b) {
   else
     each_block(b, list_ids);
   sort_by_word(b, 0, bits < LOW_WORD ? bits : LOW_WORD);
-  if (bits > LOW_WORD)
+  if (bits > LOW_WORD && !kith_cancelled(b->ctx))
     sort_by_word(b, LOW_WORD, bits - LOW_WORD);
 }
 
@@ -300,6 +302,8 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
     goto done;
   }
   each_block(&b, gather);
+  if ((status = kith_check_cancel(ctx)))
+    goto done;
   clear_slack(index);
   each_block(&b, unpack_keys);
   status = make_directory(&b);

@@ -27,6 +27,8 @@ static uint64_t pairs_of_count(const kith_join *j, uint64_t counted) {
 
 kith_status kith_join_count(kith_context *ctx, const kith_points *a, const kith_points *b,
                             const kith_join_options *options, uint64_t *pairs, kith_join_report *report) {
+  if (!pairs)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is no place for the count: pairs is NULL");
   kith_join j;
   kith_status status = kith_join_prepare(&j, ctx, a, b, options);
   if (status)
@@ -54,6 +56,8 @@ static kith_status find_degrees(kith_join *j, uint64_t *degrees, double span) {
 
 kith_status kith_join_degrees(kith_context *ctx, const kith_points *a, const kith_points *b,
                               const kith_join_options *options, uint64_t *degrees, kith_join_report *report) {
+  if (!degrees)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is no place for the counts: degrees is NULL");
   kith_join j;
   kith_status status = kith_join_prepare(&j, ctx, a, b, options);
   if (!status)
@@ -74,6 +78,9 @@ static kith_status find_offsets(kith_join *j, uint64_t *offsets) {
 
 /* ---- table --------------------------------------------------------------------------------------------- */
 
+/* Memory that a table may take: not the last of it, or the system would end the process. */
+static double room_for_table(void) { return 0.9 * (double)kith_system_memory_free(); }
+
 static kith_status refuse_table(kith_join *j, double pairs, const char *how) {
   double bytes = pairs * kith_join_pair_bytes(j) + 8 * (double)j->a->n;
   return kith_fail(
@@ -86,13 +93,13 @@ static kith_status refuse_table(kith_join *j, double pairs, const char *how) {
 /* Refuses a table that surely will not fit, before looking for its pairs. */
 static kith_status check_table_fits(kith_join *j, const kith_estimate *estimate) {
   double least = kith_join_pairs_of_estimate(j, estimate->pairs - 3 * estimate->error);
-  if (least * kith_join_pair_bytes(j) <= (double)kith_system_memory_free())
+  if (least * kith_join_pair_bytes(j) <= room_for_table())
     return KITH_OK;
   return refuse_table(j, kith_join_pairs_of_estimate(j, estimate->pairs), "about ");
 }
 
 static kith_status allocate_table(kith_join *j, kith_table *table, uint64_t pairs) {
-  if ((double)pairs * kith_join_pair_bytes(j) > (double)kith_system_memory_free())
+  if ((double)pairs * kith_join_pair_bytes(j) > room_for_table())
     return refuse_table(j, (double)pairs, "");
   kith_memory *memory = &j->ctx->memory;
   table->n_rows = j->a->n;
@@ -142,7 +149,7 @@ static kith_status collect_table(kith_join *j, kith_table *table, uint64_t *offs
   kith_work work = all_queries(j, KITH_DO_COLLECT);
   work.degrees = offsets + 1;
   work.pool = &pool;
-  kith_stage_begin(j->ctx, "join", 0.95);
+  kith_stage_begin(j->ctx, "join", 0.5);
   kith_status status = run(j, &work);
   *done = !status && !atomic_load(&pool.overflow);
   if (*done)
@@ -194,6 +201,8 @@ static kith_table *detach_table(kith_table *table) {
 
 kith_status kith_join_table(kith_context *ctx, const kith_points *a, const kith_points *b,
                             const kith_join_options *options, kith_table **out, kith_join_report *report) {
+  if (!out)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is no place for the table: out is NULL");
   kith_join j;
   kith_table *table = NULL;
   *out = NULL;
@@ -225,14 +234,44 @@ void kith_table_destroy(kith_table *table) {
 
 /* ---- stream -------------------------------------------------------------------------------------------- */
 
-static kith_status stream_to(kith_join *j, kith_sink *sink) {
-  uint64_t bytes = (j->a->n + 1) * sizeof(uint64_t);
-  uint64_t *offsets = kith_alloc(&j->ctx->memory, bytes);
-  if (!offsets)
-    return kith_fail_memory(j->ctx, bytes, "the offsets of the rows");
+static kith_shape table_shape(const kith_join *j, uint64_t pairs) {
+  return (kith_shape){
+      .n_rows = j->a->n, .n_cols = j->b->n, .n_pairs = pairs, .distances = j->options.distances};
+}
+
+/* Few neighbours: the whole table is collected, within the budget, and given to the sink at once. *done is
+ * false if they are not so few. */
+static kith_status stream_collected(kith_join *j, kith_sink *sink, uint64_t *offsets, bool *done) {
+  kith_estimate estimate;
+  kith_status status = kith_estimate_run(j->ctx, j->engine, &j->task, &estimate);
+  if (status)
+    return status;
+  uint64_t capacity = pool_capacity(j, &estimate);
+  uint64_t rows = j->options.batch_rows;
+  bool fits = 2 * capacity * sizeof(uint32_t) <= kith_memory_left(&j->ctx->memory) / 2;
+  if (capacity == 0 || !fits || (rows > 0 && rows < j->a->n))
+    return KITH_OK;
+  kith_table table = {0};
+  status = collect_table(j, &table, offsets, capacity, done);
+  if (!status && *done) {
+    kith_shape shape = table_shape(j, table.n_pairs);
+    kith_batch batch = {.n_rows = j->a->n, .offsets = offsets, .neighbors = table.neighbors};
+    double began = kith_seconds();
+    if (!(status = sink->begin(sink, &shape)) && !(status = sink->take(sink, &batch)))
+      status = sink->finish(sink);
+    j->report.seconds_write = kith_seconds() - began;
+    j->report.batches = 1;
+  }
+  kith_free((void *)table.neighbors);
+  return status;
+}
+
+/* The general case: count, then fill in windows of rows. */
+static kith_status stream_windows(kith_join *j, kith_sink *sink, uint64_t *offsets) {
   kith_status status = find_offsets(j, offsets);
-  kith_shape shape = {
-      .n_rows = j->a->n, .n_cols = j->b->n, .n_pairs = offsets[j->a->n], .distances = j->options.distances};
+  if (status)
+    return status;
+  kith_shape shape = table_shape(j, offsets[j->a->n]);
   kith_stream stream = {.engine = j->engine,
                         .sink = sink,
                         .work = all_queries(j, KITH_DO_FILL),
@@ -242,13 +281,26 @@ static kith_status stream_to(kith_join *j, kith_sink *sink) {
                         .distances = j->options.distances};
   kith_stream_report streamed = {0};
   double began = kith_seconds();
-  if (!status)
-    status = sink->begin(sink, &shape);
+  status = sink->begin(sink, &shape);
   if (!status)
     status = kith_schedule_stream(j->ctx, &stream, &j->tally, &streamed);
   j->report.batches = streamed.batches;
   j->report.seconds_write = streamed.sink_seconds;
   j->report.seconds_join += kith_seconds() - began - streamed.sink_seconds;
+  return status;
+}
+
+static kith_status stream_to(kith_join *j, kith_sink *sink) {
+  uint64_t bytes = (j->a->n + 1) * sizeof(uint64_t);
+  uint64_t *offsets = kith_alloc(&j->ctx->memory, bytes);
+  if (!offsets)
+    return kith_fail_memory(j->ctx, bytes, "the offsets of the rows");
+  bool done = false;
+  kith_status status = stream_collected(j, sink, offsets, &done);
+  if (!status && !done) {
+    j->tally = (kith_tally){0};
+    status = stream_windows(j, sink, offsets);
+  }
   kith_free(offsets);
   return status;
 }
@@ -268,6 +320,8 @@ kith_status kith_join_stream(kith_context *ctx, const kith_points *a, const kith
                              const kith_join_options *options, kith_batch_fn take, void *user,
                              kith_join_report *report) {
   kith_call_begin(ctx);
+  if (!take)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is nothing to give the batches to: take is NULL");
   kith_sink *sink;
   kith_status status = kith_sink_callback(ctx, take, user, &sink);
   return status ? status : join_into(ctx, a, b, options, sink, report);

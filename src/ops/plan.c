@@ -77,6 +77,8 @@ static void explain_kernel(const kith_join *j, kith_plan *plan) {
 
 kith_status kith_plan_join(kith_context *ctx, const kith_points *a, const kith_points *b,
                            const kith_join_options *options, kith_what what, int streamed, kith_plan *out) {
+  if (!out || out->struct_size == 0)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is no place for the plan: begin with kith_plan_init()");
   kith_join j;
   kith_plan plan = kith_plan_init();
   kith_estimate estimate = {0};

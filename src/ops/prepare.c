@@ -56,6 +56,8 @@ static kith_status look_at(kith_join *j, const kith_points *points, const char *
   kith_points_summary summary = {.min = min, .max = max};
   kith_points_summarize(j->ctx, points, &summary);
   *invalid = summary.invalid_rows;
+  if (kith_cancelled(j->ctx))
+    return kith_check_cancel(j->ctx);
   if (summary.invalid_rows == 0 || j->options.skip_invalid)
     return KITH_OK;
   return kith_fail(
@@ -182,7 +184,5 @@ kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report
   kith_free(j->stencil);
   kith_free(j->choice.box);
   kith_free(j->box);
-  if (status == KITH_ERR_CANCELLED)
-    atomic_store(&j->ctx->cancel, false);
-  return status;
+  return kith_call_end(j->ctx, status);
 }

@@ -30,6 +30,8 @@ static const double COST_TILE = 600;      /* everything else about a tile */
 static const double VECTOR = 16;
 static const double TILE_QUERIES = 16;
 
+static const double TIGHT = 0.25;
+
 static const double POINTS_PER_CELL = 4;
 static const double MIN_X_SIDE = 1.0 / 8;
 static const double MAX_X_SIDE = 0x1p600;
@@ -39,6 +41,8 @@ static double stencil_half_width(double side) { return (ceil(1 / side) + 0.5) * 
 /* counts[k - 1][s]: sampled points that k dimensions of side SIDES[s] leave as candidates, per query. */
 typedef struct candidate_counts {
   double counts[KITH_GRID_DIMS][N_SIDES];
+  double tight[KITH_GRID_DIMS]; /* those within TIGHT in each of k dimensions: the finest cells accept them
+                                   untested */
 } candidate_counts;
 
 /* The first side whose stencil holds a difference of u reaches; N_SIDES if none does. */
@@ -55,7 +59,9 @@ static void count_query(const kith_sample *sample, uint32_t q, double inverse_re
     if (x > 1)
       continue;
     uint32_t side = 0;
+    double widest = x;
     result->counts[0][0]++;
+    result->tight[0] += widest <= TIGHT;
     for (uint32_t j = 1; j < sample->n_dims; j++) {
       double u = fabs(kith_sample_query(sample, q, j) - kith_sample_point(sample, p, j)) * inverse_reach;
       uint32_t holding = side_holding(u);
@@ -63,6 +69,8 @@ static void count_query(const kith_sample *sample, uint32_t q, double inverse_re
       if (side == N_SIDES)
         break;
       result->counts[j][side]++;
+      widest = fmax(widest, u);
+      result->tight[j] += widest <= TIGHT;
     }
   }
 }
@@ -115,6 +123,8 @@ static void count_candidates(const kith_question *question, const kith_choice *c
   for (uint32_t j = 1; j < sample->n_dims; j++)
     for (uint32_t s = 1; s < N_SIDES; s++)
       result->counts[j][s] += result->counts[j][s - 1];
+  for (uint32_t j = 0; j < sample->n_dims; j++)
+    result->tight[j] *= scale;
   for (uint32_t s = 0; s < N_SIDES; s++) {
     double uniform = n * share(question, choice, sample, 0, 2);
     for (uint32_t j = 0; j < sample->n_dims; j++) {
@@ -135,15 +145,25 @@ typedef struct option {
   double cost;       /* per query */
 } option;
 
-/* Predicts the cost of k dimensions with cells of a side, of which `window` candidates lie in the stencil. */
-static option weigh(uint32_t k, double side, double window, uint32_t dim, double row_length) {
+/* Candidates that cells of a side accept untested, of `tight` ones in all k = dim dimensions: the own cell's if
+ * it lies within eps, with the finest sides its neighbours' too. Short runs are tested all the same. */
+static double accepted(uint32_t k, uint32_t dim, double side, double tight) {
+  enum { FEW = 256 };
+  if (k < dim || tight < FEW || side * sqrt(k) >= 1)
+    return 0;
+  return 2 * side * sqrt(k) < 1 && side <= TIGHT ? 0.98 * tight : 0.5 * tight;
+}
+
+/* Predicts the cost of k dimensions with cells of a side, of which `window` candidates lie in the stencil and
+ * `untested` are accepted as they are. */
+static option weigh(uint32_t k, double side, double window, double untested, uint32_t dim, double row_length) {
   double runs = pow(2 * ceil(1 / side) + 1, k - 1);
   double per_reach = window / runs / 2; /* points per reach along a row */
   double x_side = fmin(fmax(POINTS_PER_CELL / per_reach, MIN_X_SIDE), MAX_X_SIDE);
   double in_cell = per_reach * x_side;
   double queries = fmin(fmax(in_cell, TILE_QUERIES), 4 * TILE_QUERIES);
   double tile_length = fmax(x_side, queries / per_reach);
-  double candidates = window * (1 + tile_length / 2);
+  double candidates = fmax(window - untested, 0) * (1 + tile_length / 2);
   double per_row = fmax(per_reach * row_length, 1);
   double cost = candidates / VECTOR * (2 * dim + 3) + candidates / VECTOR * 2 * (dim + 1) / queries +
                 runs * (COST_RUN + COST_RUN_COLUMN * dim) / queries + runs * COST_ROW / per_row +
@@ -168,7 +188,9 @@ static option best_option(const kith_question *question, const kith_choice *choi
       }
       if (pow(2 * ceil(1 / side) + 1, k - 1) > KITH_STENCIL_MAX)
         continue;
-      option o = weigh(k, side, counted.counts[k - 1][s], question->candidates->dim, row_length);
+      uint32_t dim = question->candidates->dim;
+      double untested = accepted(k, dim, side, counted.tight[k - 1]);
+      option o = weigh(k, side, counted.counts[k - 1][s], untested, dim, row_length);
       if (o.cost < best.cost)
         best = o;
     }

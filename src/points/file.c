@@ -267,7 +267,7 @@ kith_status kith_file_open(kith_context *ctx, const char *path, const kith_file_
   *out = NULL;
   kith_status status = kith_check_cancel(ctx);
   if (status)
-    return status;
+    return kith_call_end(ctx, status);
   kith_file_options opt = kith_file_options_init();
   if (options)
     memcpy(&opt, options, options->struct_size < sizeof opt ? options->struct_size : sizeof opt);
@@ -289,7 +289,7 @@ kith_status kith_file_open(kith_context *ctx, const char *path, const kith_file_
     ctx->message[0] = '\0'; /* a reader may have tried something that failed, and found another way */
   }
   *out = file;
-  return status;
+  return kith_call_end(ctx, status);
 }
 
 void kith_file_close(kith_file *file) {

@@ -288,6 +288,7 @@ static void partial_merge(const partial *seen, uint32_t dim, kith_points_summary
 
 /* A pass over the points, shared by the threads. */
 typedef struct summary_pass {
+  const kith_context *ctx;
   const kith_points *points;
   kith_points_summary *summary;
   uint64_t block_rows, n_blocks, shares;
@@ -302,6 +303,8 @@ static void summarize_share(void *argument, uint64_t share) {
   partial_begin(&seen, points->dim);
   uint64_t last = kith_share_begin(pass->n_blocks, share + 1, pass->shares);
   for (uint64_t block = kith_share_begin(pass->n_blocks, share, pass->shares); block < last; block++) {
+    if (kith_cancelled(pass->ctx))
+      return;
     uint64_t begin = block * pass->block_rows;
     uint64_t end = points->n - begin < pass->block_rows ? points->n : begin + pass->block_rows;
     if (!fold_rows(points, begin, end, &seen))
@@ -321,7 +324,8 @@ void kith_points_summarize(kith_context *ctx, const kith_points *points, kith_po
     summary->min[c] = INFINITY;
     summary->max[c] = -INFINITY;
   }
-  summary_pass pass = {.points = points,
+  summary_pass pass = {.ctx = ctx,
+                       .points = points,
                        .summary = summary,
                        .block_rows = block_rows,
                        .n_blocks = (points->n + block_rows - 1) / block_rows,
@@ -476,5 +480,5 @@ kith_status kith_points_stats(kith_context *ctx, const kith_points *points, kith
   }
   status = kith_check_cancel(ctx);
   kith_free(store);
-  return status;
+  return kith_call_end(ctx, status);
 }

@@ -30,7 +30,7 @@ typedef struct kith_points_summary {
 } kith_points_summary;
 
 /* Fills the summary (min and max must have room), with all threads of ctx. With no valid row, min is +inf and
- * max is -inf. */
+ * max is -inf. Once the call is cancelled it stops, and the summary is of no use. */
 void kith_points_summarize(kith_context *ctx, const kith_points *points, kith_points_summary *summary);
 
 #endif

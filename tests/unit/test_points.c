@@ -924,7 +924,7 @@ static void test_budget(void **state) {
   const char *path = write_table("table.csv", 150000); /* 3.6 MB of values */
   kith_context *big = ctx;
   ctx = make_context(1, 3 << 20);
-  expect_failure(path, NULL, NULL, KITH_ERR_BUDGET, WORDS("table.csv needs", "memory budget of 3.0 MiB"));
+  expect_failure(path, NULL, NULL, KITH_ERR_BUDGET, WORDS("table.csv needs", "memory budget of 3 MiB"));
   kith_file *file;
   assert_int_equal(open_stdin(path, &file), KITH_ERR_BUDGET);
   assert_null(file);

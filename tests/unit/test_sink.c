@@ -654,7 +654,7 @@ static void test_named_pipe(void **state) {
   for (int has_reader = 1; has_reader >= 0; has_reader--) {
     cancel_soon();
     assert_int_equal(write_table(KITH_PAIRS, in_folder("p.csv"), &large, 9), KITH_ERR_CANCELLED);
-    assert_int_equal(kith_check_cancel(ctx), KITH_ERR_CANCELLED);
+    assert_int_equal(kith_call_end(ctx, kith_check_cancel(ctx)), KITH_ERR_CANCELLED);
     if (has_reader)
       close(reader);
   }
@@ -671,7 +671,7 @@ static void test_cancelled(void **state) {
     kith_cancel(ctx);
     assert_int_equal(give(sink, &t, 0, 100), KITH_ERR_CANCELLED);
     assert_true(kith_cancelled(ctx)); /* the call spends the request, not the sink */
-    assert_int_equal(kith_check_cancel(ctx), KITH_ERR_CANCELLED);
+    assert_int_equal(kith_call_end(ctx, kith_check_cancel(ctx)), KITH_ERR_CANCELLED);
     kith_sink_destroy(sink);
     assert_int_equal(n_entries(false), 0);
   }

@@ -190,7 +190,7 @@ static uint64_t count_within_tile(visit *v) {
   const kith_query_tile *queries = &lane->queries;
   const kith_step *own = &lane->task->stencil->steps[lane->task->stencil->own];
   uint64_t n = lane->tile.n_queries;
-  if (own->x_inside >= (int64_t)(queries->x_last - queries->x_first)) {
+  if (lane->tile_accepts && own->x_inside >= (int64_t)(queries->x_last - queries->x_first)) {
     v->tally->inside += n * n;
     return n * n;
   }

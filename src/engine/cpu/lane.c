@@ -37,6 +37,18 @@ uint32_t kith_lane_capacity(uint32_t dim) {
 DEFINE_GALLOP(gallop_cells, uint32_t)
 DEFINE_GALLOP(gallop_rows, uint64_t)
 
+/* Whether all cells of a row and of the rows that its stencil reaches are even across the rows. */
+static bool row_is_even(const kith_grid *grid, uint64_t number) {
+  for (uint32_t j = grid->k - 1; j >= 1; j--) {
+    int64_t cell = (int64_t)(number / grid->stride[j]);
+    number %= grid->stride[j];
+    if (!kith_grid_is_even(grid, j, cell - grid->reach[j]) ||
+        !kith_grid_is_even(grid, j, cell + grid->reach[j]))
+      return false;
+  }
+  return true;
+}
+
 /* Sets the cursors for a query row. Rows are visited in ascending order within a piece of work, so each
  * cursor only moves forward. */
 static void enter_row(kith_lane *lane, uint32_t row) {
@@ -59,6 +71,7 @@ static void enter_row(kith_lane *lane, uint32_t row) {
     }
   }
   lane->row = row;
+  lane->row_accepts = row_is_even(candidates->grid, (uint64_t)number);
 }
 
 /* Puts the origin in the middle of the tile's queries; returns their largest distance from it, or more. */
@@ -197,6 +210,8 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
   queries->end = position;
   if (all)
     take_all(lane, position);
+  lane->tile_accepts = lane->row_accepts && kith_grid_is_even(index->grid, 0, queries->x_first) &&
+                       kith_grid_is_even(index->grid, 0, queries->x_last);
   choose_test(lane);
   stage_queries(lane);
   return position;
@@ -216,9 +231,16 @@ kith_run kith_lane_run(kith_lane *lane, uint32_t s) {
   uint32_t last = gallop_cells(x, cursor->cell, cursor->cell_end, high + 1);
   kith_run run = {.begin = candidates->cell_start[cursor->cell], .end = candidates->cell_start[last]};
   run.inside_begin = run.inside_end = run.end;
+  if (step->x_inside < 0 || !lane->tile_accepts)
+    return run;
   int64_t inside_low = (int64_t)queries->x_last - step->x_inside;
   int64_t inside_high = (int64_t)queries->x_first + step->x_inside;
-  if (step->x_inside >= 0 && inside_low <= inside_high) {
+  const kith_grid *grid = candidates->grid;
+  if (grid->tails[0]) {
+    inside_low = (int64_t)fmax((double)inside_low, ceil(grid->before[0]));
+    inside_high = (int64_t)fmin((double)inside_high, floor(grid->before[0] + grid->even[0]) - 1);
+  }
+  if (inside_low <= inside_high) {
     uint32_t from = gallop_cells(x, cursor->cell, last, inside_low > 0 ? (uint64_t)inside_low : 0);
     uint32_t to = gallop_cells(x, from, last, (uint64_t)inside_high + 1);
     run.inside_begin = candidates->cell_start[from];

@@ -55,6 +55,8 @@ typedef struct kith_lane {
   kith_rows rows;
   kith_cursor *cursors; /* one per step */
   uint32_t row;         /* the query row that the cursors are set for; UINT32_MAX: none */
+  bool row_accepts;     /* in that row and those around it pairs may be accepted untested: cells are even, */
+  bool tile_accepts;    /* and those of the tile are too */
   uint32_t cell;        /* the query cell where the last tile ended, if row is set */
   uint32_t capacity;    /* candidates that fit; the buffers have room for a cache line more */
   uint32_t *collected;  /* KITH_COLLECT_LIMIT + capacity ids for each query of the tile */

@@ -209,8 +209,8 @@ static kith_status take_row(text_reader *reader, slice line) {
 
 /* ---- The beginning of the table ----------------------------------------------------------------------- */
 
-/* Whether a field is a word: neither empty nor a number. chosen may be NULL for all fields. */
-static bool has_word(const text_reader *reader, slice line, const kith_columns *chosen) {
+/* Whether a field that is not empty is a number, or else a word. chosen may be NULL for all fields. */
+static bool has_field(const text_reader *reader, slice line, const kith_columns *chosen, bool wants_number) {
   double value;
   uint32_t number = 0;
   for (field_walk walk = walk_line(line, reader->delimiter); walk.more; number++) {
@@ -218,10 +218,14 @@ static bool has_word(const text_reader *reader, slice line, const kith_columns *
     bool matters = !chosen;
     for (uint32_t c = 0; !matters && c < chosen->n; c++)
       matters = chosen->at[c] == number;
-    if (matters && field.begin < field.end && !field_value(field, reader->locale, &value))
+    if (matters && field.begin < field.end && field_value(field, reader->locale, &value) == wants_number)
       return true;
   }
   return false;
+}
+
+static bool has_word(const text_reader *reader, slice line, const kith_columns *chosen) {
+  return has_field(reader, line, chosen, false);
 }
 
 /* Splits a line into names. The block holds as many pointers as fields, then the texts. */
@@ -299,6 +303,10 @@ static kith_status begin_table(text_reader *reader, slice line, bool *is_row) {
     return status;
   if (!has_comment || (line_has_word && !*is_row))
     status = try_header(reader, line_has_word ? &line : NULL, line, &chosen, is_row);
+  if (!status && !*is_row && has_field(reader, line, &chosen, true))
+    return kith_fail(ctx, KITH_ERR_FORMAT,
+                     "%s, line %llu: neither a header (it holds numbers) nor a row (it holds words)",
+                     reader->input->name, (unsigned long long)reader->line);
   return status ? status : set_columns(reader, &chosen);
 }
 
