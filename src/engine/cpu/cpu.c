@@ -277,7 +277,7 @@ static void fill_tile(visit *v) {
   if (pairs == 0)
     return;
   memset(lane->self, 0xFF, sizeof lane->self);
-  if (v->lane->task->sorted)
+  if (lane->orders)
     fill_in_order(v);
   else
     meet_all_runs(v);
@@ -310,15 +310,14 @@ static void collect_tile(visit *v) {
     lane->rows.d2[q] = NULL;
   }
   memset(lane->self, 0xFF, sizeof lane->self);
-  if (v->lane->task->sorted)
-    fill_in_order(v);
-  else
-    meet_all_runs(v);
+  meet_all_runs(v);
   uint64_t pairs = 0;
   uint32_t lengths[KITH_TILE_QUERIES] = {0};
   for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
     lengths[q] = (uint32_t)(lane->rows.next[q] - collected_row(lane, q));
     pairs += lengths[q];
+    if (lane->task->sorted)
+      kith_order_row(collected_row(lane, q), lengths[q]);
   }
   pool_rows(v, lengths, pairs);
   v->tally->pairs += pairs;
@@ -350,6 +349,7 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   lane->tile.half = cpu->task.half && work->operation != KITH_DO_COUNT;
   lane->tile.self = cpu->task.drop_self && rows ? lane->self : NULL;
   lane->needs_ids = rows || lane->tile.half;
+  lane->orders = cpu->task.sorted && work->operation == KITH_DO_FILL;
   lane->may_filter = cpu->task.predicate->filter && !work->distances; /* distances take the definition anyway */
   lane->truth.items = NULL;
   for (uint32_t position = work->begin; position < work->end && !kith_cancelled(cpu->ctx);) {

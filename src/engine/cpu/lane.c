@@ -42,8 +42,9 @@ static bool row_is_even(const kith_grid *grid, uint64_t number) {
   for (uint32_t j = grid->k - 1; j >= 1; j--) {
     int64_t cell = (int64_t)(number / grid->stride[j]);
     number %= grid->stride[j];
-    if (!kith_grid_is_even(grid, j, cell - grid->reach[j]) ||
-        !kith_grid_is_even(grid, j, cell + grid->reach[j]))
+    int64_t first = cell > grid->reach[j] ? cell - grid->reach[j] : 0;
+    int64_t last = cell + grid->reach[j] < grid->cells[j] ? cell + grid->reach[j] : grid->cells[j] - 1;
+    if (!kith_grid_is_even(grid, j, first) || !kith_grid_is_even(grid, j, last))
       return false;
   }
   return true;
@@ -190,7 +191,7 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
   queries->x_first = queries->x_last = 0;
   bool all = work->end_row == UINT64_MAX;
   uint32_t row_end = index->row_cell[lane->row + 1];
-  uint32_t enough = lane->task->sorted && lane->needs_ids ? ENOUGH_SORTED : ENOUGH_QUERIES;
+  uint32_t enough = lane->orders ? ENOUGH_SORTED : ENOUGH_QUERIES;
   uint32_t far = FAR_CELLS + 4 * index->grid->reach[0];
   uint32_t taken = 0;
   for (uint32_t cell = lane->cell; cell < row_end && position < work->end; cell++) {

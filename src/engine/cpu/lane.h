@@ -44,6 +44,7 @@ typedef struct kith_lane {
   double *origin;                     /* staged float64 coordinates are relative to this */
   kith_truth truth;                   /* of a tile staged narrower */
   kith_piece *pieces;
+  bool orders;    /* candidates are put in id order before they are tested */
   bool needs_ids; /* of the candidates: rows are filled, or pairs admitted by id */
   kith_tile tile; /* what the kernels see; points into the buffers below */
   kith_query_tile queries;

@@ -109,3 +109,13 @@ void kith_order_stage(kith_lane *lane, const uint64_t *items, uint32_t n) {
     for (uint32_t q = 0; q < lane->tile.n_queries; q++)
       lane->self[q] = find_id(items, n, lane->queries.ids[q]);
 }
+
+void kith_order_row(uint32_t *ids, uint32_t n) {
+  for (uint32_t i = 1; i < n; i++) {
+    uint32_t id = ids[i];
+    uint32_t at = i;
+    for (; at > 0 && ids[at - 1] > id; at--)
+      ids[at] = ids[at - 1];
+    ids[at] = id;
+  }
+}
