@@ -27,8 +27,11 @@ typedef enum shape {
 } shape;
 
 static const char *const SHAPE_NAMES[] = {
-    "uniform", "expo",     "lattice", "equal", "duplicates", "collinear", "outlier", "outliers",
-    "far",     "very far", "tiny",    "huge",  "clusters",   "flat",      "invalid", "signs"};
+    [UNIFORM] = "uniform",       [EXPO] = "expo",         [LATTICE] = "lattice",   [EQUAL] = "equal",
+    [DUPLICATES] = "duplicates", [COLLINEAR] = "line",    [OUTLIER] = "outlier",   [OUTLIERS] = "outliers",
+    [PARETO] = "pareto",         [FAR] = "far",           [VERY_FAR] = "very far", [TINY] = "tiny",
+    [HUGE_VALUES] = "huge",      [CLUSTERS] = "clusters", [FLAT] = "flat",         [INVALID] = "invalid",
+    [MIXED_SIGN] = "signs"};
 
 static uint64_t next(uint64_t *state) {
   *state += UINT64_C(0x9E3779B97F4A7C15);
