@@ -47,13 +47,6 @@ static void find_keys(const kith_points *shared, const kith_grid *grid, const ui
               kith_grid_cell(grid, 0, kith_points_get(&points, (uint32_t)items[i], grid->dims[0]));
 }
 
-static bool row_is_valid(const kith_points *points, uint64_t i) {
-  for (uint32_t c = 0; c < points->dim; c++)
-    if (!isfinite(kith_points_get(points, i, c)))
-      return false;
-  return true;
-}
-
 /* Calls fn for every block of up to BLOCK positions (or points), on all threads. */
 static void each_block(build *b, kith_item_fn fn) {
   kith_each(b->ctx, (b->index->n + BLOCK - 1) / BLOCK, fn, b);
@@ -70,7 +63,7 @@ static uint32_t block_size(const build *b, uint64_t block) {
 static void list_valid_ids(build *b) {
   uint64_t valid = 0;
   for (uint64_t i = 0; i < b->points->n; i++)
-    if (row_is_valid(b->points, i))
+    if (kith_points_is_valid(b->points, i))
       b->items[valid++] = i;
 }
 

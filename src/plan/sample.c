@@ -24,13 +24,6 @@ static uint64_t draw(uint64_t i, uint64_t strata, uint64_t n) {
   return end > begin + 1 ? begin + hash(i ^ (strata << 32)) % (end - begin) : begin;
 }
 
-static bool is_valid(const kith_points *points, uint64_t row) {
-  for (uint32_t c = 0; c < points->dim; c++)
-    if (!isfinite(kith_points_get(points, row, c)))
-      return false;
-  return true;
-}
-
 /* Variance of one column over a few rows, scaled so that it cannot overflow. */
 static double column_variance(const kith_points *points, uint32_t c) {
   uint64_t strata = points->n < VARIANCE_POINTS ? points->n : VARIANCE_POINTS;
@@ -74,7 +67,7 @@ static uint32_t draw_rows(const kith_points *points, const kith_sample *sample, 
   uint32_t n = 0;
   for (uint64_t i = 0; i < strata; i++) {
     uint64_t row = draw(i, strata, points->n);
-    if (!is_valid(points, row))
+    if (!kith_points_is_valid(points, row))
       continue;
     for (uint32_t j = 0; j < sample->n_dims; j++)
       out[(size_t)j * wanted + n] = kith_points_get(points, row, sample->dims[j]);

@@ -7,11 +7,21 @@
 
 #include "base/context.h"
 
+#include <math.h>
+
 /* Coordinate c of point i, as double (exact for both types). */
 static inline double kith_points_get(const kith_points *points, uint64_t i, uint32_t c) {
   const char *at =
       (const char *)points->data + (int64_t)i * points->row_stride + (int64_t)c * points->col_stride;
   return points->dtype == KITH_F32 ? (double)*(const float *)at : *(const double *)at;
+}
+
+/* Whether all coordinates of a point are finite. */
+static inline bool kith_points_is_valid(const kith_points *points, uint64_t i) {
+  for (uint32_t c = 0; c < points->dim; c++)
+    if (!isfinite(kith_points_get(points, i, c)))
+      return false;
+  return true;
 }
 
 /* Checks the view itself: n < 2^32, dim from 1 to KITH_MAX_DIM, a known dtype, strides that hold the alignment.
