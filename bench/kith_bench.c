@@ -1,4 +1,6 @@
-/* Times one join through the public header: kith_bench FILE EPS count|table|sorted REPEATS [THREADS]
+/* Times one join through the public header: kith_bench FILE EPS count|table|sorted REPEATS [THREADS [ENGINE]]
+ *
+ * ENGINE is cpu (the default), cuda, or device: a GPU with the points, and the table, in its own memory.
  *
  * One process, one context. The first run is cold (pages of the file, first use of the threads) and reported
  * apart from the others. REPEATS 0 means: one run for each line on standard input, each answered by a line;
@@ -101,9 +103,11 @@ static void print_json(const bench *b, const char *what) {
   const kith_points *p = b->points;
   uint64_t input = p->n * p->dim * (p->dtype == KITH_F32 ? sizeof(float) : sizeof(double));
   uint64_t result = b->table ? (p->n + 1) * sizeof(uint64_t) + b->pairs * sizeof(uint32_t) : 0;
-  printf("{\"peer\": \"kith\", \"what\": \"%s\", \"version\": \"%s\", \"isa\": \"%s\", \"threads\": %" PRIu32
-         ", \"n\": %" PRIu64 ", \"dim\": %" PRIu32 ", \"eps\": %.9g, \"pairs\": %" PRIu64 ", ",
-         what, kith_version(), kith_isa(b->ctx), kith_threads(b->ctx), p->n, p->dim, b->options.eps, b->pairs);
+  printf("{\"peer\": \"kith\", \"what\": \"%s\", \"version\": \"%s\", \"engine\": \"%s\", \"isa\": \"%s\", "
+         "\"threads\": "
+         "%" PRIu32 ", \"n\": %" PRIu64 ", \"dim\": %" PRIu32 ", \"eps\": %.9g, \"pairs\": %" PRIu64 ", ",
+         what, kith_version(), b->report.engine, kith_isa(b->ctx), kith_threads(b->ctx), p->n, p->dim,
+         b->options.eps, b->pairs);
   printf("\"input_bytes\": %" PRIu64 ", \"result_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64
          ", \"max_rss_bytes\": %" PRIu64 ", ",
          input, result, b->report.peak_bytes, (uint64_t)usage.ru_maxrss * 1024);
@@ -122,6 +126,9 @@ int main(int argc, char **argv) {
   static bench b;
   kith_context_options options = kith_context_options_init();
   options.threads = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 10) : 0;
+  const char *engine = argc > 6 ? argv[6] : "cpu";
+  int on_device = strcmp(engine, "device") == 0;
+  options.engine = on_device ? "cuda" : engine;
   if (kith_context_create(&options, &b.ctx) != KITH_OK)
     fail("context", b.ctx ? kith_message(b.ctx) : "out of memory");
   kith_file *file;
@@ -129,9 +136,16 @@ int main(int argc, char **argv) {
     fail(argv[1], kith_message(b.ctx));
 
   b.points = kith_file_points(file);
+  kith_points copy = {0};
+  if (on_device) {
+    if (kith_points_upload(b.ctx, b.points, &copy) != KITH_OK)
+      fail("upload", kith_message(b.ctx));
+    b.points = &copy;
+  }
   b.options = kith_join_options_init(strtod(argv[2], NULL));
   b.options.sorted = strcmp(argv[3], "sorted") == 0;
   b.table = strcmp(argv[3], "count") != 0;
+  b.options.on_device = on_device && b.table;
   long repeats = strtol(argv[4], NULL, 10);
   if (repeats > 0)
     run_all(&b, repeats);
@@ -139,6 +153,7 @@ int main(int argc, char **argv) {
     run_paced(&b);
   print_json(&b, argv[3]);
 
+  kith_points_release(&copy);
   kith_file_close(file);
   kith_context_destroy(b.ctx);
   return 0;

@@ -80,7 +80,7 @@ static json_t *outcome_json(const session *s, const cli_options *options, const 
   json_t *object = JSON_OBJECT(
       {"n", json_count(s->a->n)}, {"n_b", s->b ? json_count(s->b->n) : json_null()},
       {"dim", json_count(s->a->dim)}, {"eps", json_number(options->eps)}, {"metric", json_text("euclidean")},
-      {"engine", json_text("cpu")}, {"isa", json_text(kith_isa(s->ctx))},
+      {"engine", json_text(report->engine)}, {"isa", json_text(kith_isa(s->ctx))},
       {"threads", json_count(kith_threads(s->ctx))}, {"what", json_text(WHAT_NAMES[options->what])},
       {"pairs", json_count(report->pairs)}, {"selectivity", json_number(selectivity(s, options, report))},
       {"candidates", json_count(report->tested + report->inside)}, {"tested", json_count(report->tested)},
@@ -123,7 +123,7 @@ static void print_summary(const session *s, const cli_options *options, const ou
   double candidates = (double)(report->tested + report->inside);
   double work = report->seconds_join > 0 ? candidates / report->seconds_join : 0;
   fprintf(out, "%s candidates/s in the join\n", text_amount(text, work));
-  fprintf(out, "engine      cpu, %s, threads: %u\n", kith_isa(s->ctx), kith_threads(s->ctx));
+  fprintf(out, "engine      %s, %s, threads: %u\n", report->engine, kith_isa(s->ctx), kith_threads(s->ctx));
   fprintf(out, "memory      %s at most\n", text_bytes(text, report->peak_bytes));
   if (found->output)
     fprintf(out, "output      %s\n", found->output);

@@ -63,7 +63,7 @@ int session_fail(session *s, kith_status status, bool writing) {
 }
 
 static kith_status create_context(session *s, const cli_options *options) {
-  static const char *const engines[] = {"auto", "cpu"};
+  static const char *const engines[] = {"auto", "cpu", "cuda"};
   /* Pairs on the same terminal as the progress line would be torn apart by it. */
   bool pairs_on_terminal =
       options->what == KITH_PAIRS && isatty(STDOUT_FILENO) && (!options->output || is_stdin(options->output));
@@ -72,6 +72,8 @@ static kith_status create_context(session *s, const cli_options *options) {
   context.threads = (uint32_t)options->threads;
   context.memory_bytes = options->memory;
   context.engine = engines[options->engine];
+  context.device = (uint32_t)options->device;
+  context.device_memory_bytes = options->device_memory;
   context.progress = progress_update;
   context.progress_user = &s->progress;
   return kith_context_create(&context, &s->ctx);

@@ -96,10 +96,12 @@ typedef struct kith_context_options {
   uint32_t threads;      /* 0: all cores this process may use */
   uint64_t memory_bytes; /* budget for everything but your arrays, mapped files and a result asked for in
                             memory; 0: 60 % of the memory that is free when the context is created */
-  const char *engine;    /* NULL or "auto", or "cpu" */
+  const char *engine;    /* NULL or "auto", "cpu", or "cuda" */
   const char *isa;       /* NULL: environment variable KITH_ISA, else the best; "scalar", "avx2", "avx512" */
   kith_progress_fn progress;
   void *progress_user;
+  uint32_t device;              /* which GPU, from 0 */
+  uint64_t device_memory_bytes; /* of its memory that may be used; 0: what is free when it is first used */
 } kith_context_options;
 
 KITH_API kith_context_options kith_context_options_init(void);
@@ -139,6 +141,7 @@ typedef struct kith_points {
   kith_dtype dtype;
   int64_t row_stride;
   int64_t col_stride;
+  uint32_t device; /* 0: data is in host memory; 1 + i: in the memory of CUDA device i (section 6) */
 } kith_points;
 
 /* Views of contiguous rows: n x dim, C order. */
@@ -205,6 +208,7 @@ typedef struct kith_join_options {
   /* How to index; for experiments. The result does not depend on them. */
   uint32_t index_dims; /* dimensions in the grid, at most 8 */
   double cell_side;    /* side of the cells across the rows of cells, in units of eps: 0.25 to 64 */
+  int on_device;       /* 1: kith_join_table leaves the table in the memory of the GPU (section 6) */
 } kith_join_options;
 
 KITH_API kith_join_options kith_join_options_init(double eps);
@@ -225,6 +229,7 @@ typedef struct kith_join_report {
   double seconds_join;   /* finding pairs */
   double seconds_write;  /* waiting for the sink: callback or file */
   uint64_t peak_bytes;   /* as kith_peak_bytes() */
+  const char *engine;    /* what ran it: "cpu" or "cuda" */
 } kith_join_report;
 
 KITH_API kith_join_report kith_join_report_init(void);
@@ -247,6 +252,7 @@ typedef struct kith_table {
   const uint64_t *offsets;   /* n_rows + 1 */
   const uint32_t *neighbors; /* n_pairs */
   const double *distances;   /* n_pairs, or NULL */
+  uint32_t device;           /* 0: the arrays are in host memory; 1 + i: in that of CUDA device i */
 } kith_table;
 
 /* Builds the table. It is refused with KITH_ERR_BUDGET before the pairs are sought if its estimate (then its
@@ -336,14 +342,30 @@ KITH_API kith_status kith_plan_join(kith_context *ctx, const kith_points *a, con
  * 6. The machine
  * ------------------------------------------------------------------------------------------------------ */
 
+/* Engines. "cpu" runs everywhere. "cuda" runs on an NVIDIA GPU and needs libkith_cuda.so, which is looked for
+ * beside libkith or the program, in ../lib from there, then where the system looks; the environment variable
+ * KITH_CUDA_LIBRARY names it outright. "auto" takes the GPU for a million points and more, or if points are
+ * in its memory already, and the CPU otherwise and wherever the GPU cannot do it.
+ *
+ * Device memory. Points whose `device` is 1 + i are read from the memory of CUDA device i, which must be the
+ * context's: what cudaMalloc gave, on the legacy default stream or synchronised before the call. With on_device
+ * set, the arrays of a table stay there as well: pass them to your own kernels, and release the table as usual.
+ * Rows in device memory are complete when the call returns. */
+
 typedef struct kith_device {
-  const char *name;      /* "cpu" */
+  const char *name;      /* "cpu" or "cuda" */
   int usable;            /* 0: the description says why not */
   char description[256]; /* model, cores, instruction sets */
 } kith_device;
 
 /* Describes engine number i (from 0); KITH_ERR_ARGUMENT past the last one. */
 KITH_API kith_status kith_device_describe(uint32_t i, kith_device *device);
+
+/* For programs without CUDA code of their own: a copy of host points in the memory of the context's GPU, and
+ * bytes of such memory (a table, say) back. Release the copy with kith_points_release. */
+KITH_API kith_status kith_points_upload(kith_context *ctx, const kith_points *points, kith_points *copy);
+KITH_API void kith_points_release(kith_points *copy);
+KITH_API kith_status kith_device_read(kith_context *ctx, const void *device_memory, void *host, uint64_t bytes);
 
 #ifdef __cplusplus
 }

@@ -63,9 +63,13 @@ kith_context_options kith_context_options_init(void) {
 }
 
 static kith_status choose_engine(kith_context *ctx, const char *engine) {
-  if (!engine || strcmp(engine, "auto") == 0 || strcmp(engine, "cpu") == 0)
-    return KITH_OK;
-  return kith_fail(ctx, KITH_ERR_ARGUMENT, "unknown engine '%s': this build has auto and cpu", engine);
+  static const char *const names[] = {"auto", "cpu", "cuda"};
+  for (int i = KITH_ENGINE_AUTO; i <= KITH_ENGINE_CUDA; i++)
+    if (strcmp(engine ? engine : "auto", names[i]) == 0) {
+      ctx->engine = (kith_engine_choice)i;
+      return KITH_OK;
+    }
+  return kith_fail(ctx, KITH_ERR_ARGUMENT, "unknown engine '%s': auto, cpu or cuda", engine);
 }
 
 static kith_status choose_isa(kith_context *ctx, const char *name) {
@@ -95,13 +99,17 @@ kith_status kith_context_create(const kith_context_options *options, kith_contex
       opt.memory_bytes ? opt.memory_bytes : (uint64_t)(BUDGET_SHARE * (double)kith_system_memory_free());
   ctx->progress = opt.progress;
   ctx->progress_user = opt.progress_user;
+  ctx->gpu = (kith_gpu){.device = opt.device, .memory_bytes = opt.device_memory_bytes};
   kith_status status = choose_engine(ctx, opt.engine);
   return status ? status : choose_isa(ctx, opt.isa);
 }
 
 void kith_context_destroy(kith_context *ctx) {
-  if (ctx)
-    kith_team_destroy(ctx);
+  if (!ctx)
+    return;
+  if (ctx->gpu.session)
+    ctx->gpu.close(ctx->gpu.session);
+  kith_team_destroy(ctx);
   free(ctx);
 }
 

@@ -14,11 +14,23 @@ typedef enum kith_isa_level { KITH_ISA_SCALAR, KITH_ISA_AVX2, KITH_ISA_AVX512 } 
 
 typedef struct kith_team kith_team;
 
+typedef enum kith_engine_choice { KITH_ENGINE_AUTO, KITH_ENGINE_CPU, KITH_ENGINE_CUDA } kith_engine_choice;
+
+/* The GPU of a context, once it was needed; engine/cuda owns what is in it. */
+typedef struct kith_gpu {
+  uint32_t device;
+  uint64_t memory_bytes; /* that may be used; 0: what is free */
+  void *session;
+  void (*close)(void *session);
+} kith_gpu;
+
 struct kith_context {
   kith_memory memory;
   kith_team *team; /* the threads beside the caller's (team.h), once they were needed */
   uint32_t threads;
   kith_isa_level isa;
+  kith_engine_choice engine;
+  kith_gpu gpu;
   atomic_bool cancel;
   kith_progress_fn progress;
   void *progress_user;

@@ -56,13 +56,9 @@ static void read_model_name(char *model, size_t size) {
   fclose(file);
 }
 
-kith_status kith_device_describe(uint32_t i, kith_device *device) {
-  if (i > 0)
-    return KITH_ERR_ARGUMENT;
+void kith_cpu_describe(char *text, size_t size) {
   char model[128];
   read_model_name(model, sizeof model);
-  *device = (kith_device){.name = "cpu", .usable = 1};
-  snprintf(device->description, sizeof device->description, "%s, %u cores, best instruction set %s", model,
-           kith_cpu_cores(), kith_isa_name(kith_cpu_best_isa()));
-  return KITH_OK;
+  snprintf(text, size, "%s, %u cores, best instruction set %s", model, kith_cpu_cores(),
+           kith_isa_name(kith_cpu_best_isa()));
 }

@@ -13,4 +13,7 @@ kith_isa_level kith_cpu_best_isa(void);
 const char *kith_isa_name(kith_isa_level isa);
 bool kith_isa_from_name(const char *name, kith_isa_level *isa);
 
+/* Model, cores and instruction set, for people. */
+void kith_cpu_describe(char *text, size_t size);
+
 #endif

@@ -59,9 +59,14 @@ typedef struct kith_engine kith_engine;
 struct kith_engine {
   const char *name;
   uint32_t lanes;
+  uint32_t n_queries; /* positions: the valid points of the query side */
+  bool whole;         /* work is not cut into pieces: all queries at once, on lane 0 */
   /* Runs work on a lane and adds to the tally; stops early once the call is cancelled. Never fails for lack of
    * memory: lanes own their buffers. */
   kith_status (*run)(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally);
+  /* The offsets of all rows (id_end + 1 of them) in one go; NULL: the caller adds up degrees. They must stay where
+   * they are while rows are filled. */
+  kith_status (*offsets)(kith_engine *engine, uint64_t *offsets, kith_tally *tally);
   void (*destroy)(kith_engine *engine);
 };
 

@@ -12,11 +12,10 @@
  * cells widen with the distance from it (numbers grow with its logarithm), so that far outliers and heavy tails
  * need few cells. That never pulls cells apart, so the invariant holds there too.
  *
- * May include space and points. */
+ * May include space; CUDA code includes it too. */
 #ifndef KITH_INDEX_GRID_H
 #define KITH_INDEX_GRID_H
 
-#include "points/points.h"
 #include "space/predicate.h"
 
 enum { KITH_GRID_DIMS = 8, KITH_STENCIL_MAX = 2187, KITH_KEY_BITS = 62 };
@@ -62,6 +61,10 @@ typedef struct kith_grid_spec {
   uint32_t dim;
 } kith_grid_spec;
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Makes a grid. Drops trailing dimensions whose cells would not fit in KITH_KEY_BITS. */
 void kith_grid_make(kith_grid *grid, const kith_grid_spec *spec, const kith_predicate *predicate);
 
@@ -69,9 +72,13 @@ void kith_grid_make(kith_grid *grid, const kith_grid_spec *spec, const kith_pred
 bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_grid_spec *spec,
                        const kith_predicate *predicate);
 
+#ifdef __cplusplus
+}
+#endif
+
 /* The number of cells from the first to a coordinate in units of cells from the low end of the even ones. The
  * slope is 1 among the even cells and less outside. */
-static inline double kith_grid_bend(double x, double even) {
+static inline KITH_DEVICE double kith_grid_bend(double x, double even) {
   double scale = even > 1 ? even : 1;
   if (x < 0)
     return -scale * log1p(-x / scale);
@@ -79,7 +86,7 @@ static inline double kith_grid_bend(double x, double even) {
 }
 
 /* The cell of a coordinate in grid dimension j. */
-static inline uint32_t kith_grid_cell(const kith_grid *grid, uint32_t j, double value) {
+static inline KITH_DEVICE uint32_t kith_grid_cell(const kith_grid *grid, uint32_t j, double value) {
   double cell = (value - grid->origin[j]) * grid->inverse[j];
   if (grid->tails[j])
     cell = kith_grid_bend(cell, grid->even[j]) + grid->before[j];
@@ -88,7 +95,7 @@ static inline uint32_t kith_grid_cell(const kith_grid *grid, uint32_t j, double 
 }
 
 /* Whether a cell in grid dimension j is one of the even ones: its points differ by at most its side there. */
-static inline bool kith_grid_is_even(const kith_grid *grid, uint32_t j, int64_t cell) {
+static inline KITH_DEVICE bool kith_grid_is_even(const kith_grid *grid, uint32_t j, int64_t cell) {
   if (!grid->tails[j])
     return true;
   return (double)cell >= grid->before[j] && (double)cell + 1 <= grid->before[j] + grid->even[j];

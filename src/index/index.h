@@ -12,6 +12,7 @@
 #define KITH_INDEX_INDEX_H
 
 #include "index/grid.h"
+#include "points/points.h"
 
 typedef struct kith_index {
   const kith_grid *grid;

@@ -9,7 +9,7 @@
 /* ---- run ----------------------------------------------------------------------------------------------- */
 
 static kith_work all_queries(const kith_join *j, kith_operation operation) {
-  return (kith_work){.operation = operation, .end = j->task.queries->n, .end_row = UINT64_MAX};
+  return (kith_work){.operation = operation, .end = j->engine->n_queries, .end_row = UINT64_MAX};
 }
 
 static kith_status run(kith_join *j, const kith_work *work) {
@@ -21,7 +21,7 @@ static kith_status run(kith_join *j, const kith_work *work) {
 
 /* The pairs in the result, from what KITH_DO_COUNT counts: both orders, and every point with itself. */
 static uint64_t pairs_of_count(const kith_join *j, uint64_t counted) {
-  uint64_t self = j->task.drop_self ? j->task.queries->n : 0;
+  uint64_t self = kith_join_drops_self(j) ? j->engine->n_queries : 0;
   return j->options.half ? (counted - self) / 2 : counted - self;
 }
 
@@ -66,8 +66,21 @@ kith_status kith_join_degrees(kith_context *ctx, const kith_points *a, const kit
   return kith_join_release(&j, status, report);
 }
 
+/* The offsets, by an engine that makes them itself. */
+static kith_status ask_for_offsets(kith_join *j, uint64_t *offsets) {
+  double began = kith_seconds();
+  kith_stage_begin(j->ctx, "count", 0.15);
+  kith_status status = j->engine->offsets(j->engine, offsets, &j->tally);
+  j->report.pairs = j->tally.pairs;
+  j->report.seconds_join += kith_seconds() - began;
+  j->tally.pairs = 0;
+  return status;
+}
+
 /* offsets[n + 1] of the table: degrees, summed in place. */
 static kith_status find_offsets(kith_join *j, uint64_t *offsets) {
+  if (j->engine->offsets)
+    return ask_for_offsets(j, offsets);
   offsets[0] = 0;
   kith_status status = find_degrees(j, offsets + 1, 0.15);
   for (uint64_t i = 1; i <= j->a->n; i++)
@@ -176,6 +189,8 @@ static kith_status make_table(kith_join *j, kith_table *table) {
   if (!offsets)
     return kith_fail(j->ctx, KITH_ERR_MEMORY, "out of memory for the offsets of %llu rows",
                      (unsigned long long)j->a->n);
+  if (j->engine->offsets) /* counting is quick: no need to estimate first */
+    return fill_table(j, table, offsets);
   kith_estimate estimate;
   kith_status status = kith_estimate_run(j->ctx, j->engine, &j->task, &estimate);
   if (status || (status = check_table_fits(j, &estimate)))
@@ -190,12 +205,22 @@ static kith_status make_table(kith_join *j, kith_table *table) {
   return fill_table(j, table, offsets);
 }
 
+static kith_status make_device_table(kith_join *j, kith_table *table) {
+  double began = kith_seconds();
+  kith_status status = kith_engine_cuda_table(j->engine, table, &j->tally);
+  j->report.pairs = table->n_pairs;
+  j->report.seconds_join = kith_seconds() - began;
+  return status;
+}
+
 /* Lets a finished table outlive the context. */
 static kith_table *detach_table(kith_table *table) {
+  kith_release_result(table);
+  if (table->device)
+    return table;
   kith_release_result((void *)table->offsets);
   kith_release_result((void *)table->neighbors);
   kith_release_result((void *)table->distances);
-  kith_release_result(table);
   return table;
 }
 
@@ -214,7 +239,7 @@ kith_status kith_join_table(kith_context *ctx, const kith_points *a, const kith_
     return kith_join_release(&j, kith_fail(ctx, KITH_ERR_MEMORY, "out of memory"), report);
   *table = (kith_table){0};
   j.report.batches = 1;
-  status = make_table(&j, table);
+  status = j.options.on_device ? make_device_table(&j, table) : make_table(&j, table);
   status = kith_join_release(&j, status, report);
   if (status)
     kith_table_destroy(table);
@@ -226,6 +251,13 @@ kith_status kith_join_table(kith_context *ctx, const kith_points *a, const kith_
 void kith_table_destroy(kith_table *table) {
   if (!table)
     return;
+  if (table->device) {
+    kith_cuda_free(table->device - 1, table->offsets);
+    kith_cuda_free(table->device - 1, table->neighbors);
+    kith_cuda_free(table->device - 1, table->distances);
+    kith_free(table);
+    return;
+  }
   kith_free((void *)table->offsets);
   kith_free((void *)table->neighbors);
   kith_free((void *)table->distances);
@@ -242,6 +274,8 @@ static kith_shape table_shape(const kith_join *j, uint64_t pairs) {
 /* Few neighbours: the whole table is collected, within the budget, and given to the sink at once. *done is
  * false if they are not so few. */
 static kith_status stream_collected(kith_join *j, kith_sink *sink, uint64_t *offsets, bool *done) {
+  if (j->engine->offsets) /* it looks for pairs twice as fast as it could move them */
+    return KITH_OK;
   kith_estimate estimate;
   kith_status status = kith_estimate_run(j->ctx, j->engine, &j->task, &estimate);
   if (status)

@@ -1,11 +1,13 @@
 /* One join on its way along the data path: what the calls in this folder share.
  *
  *   kith_join_prepare   check -> look at the points -> choose the grid -> index -> engine
+ *                       (on a GPU the engine looks, chooses and indexes itself)
  *   then                count, degrees, table, stream, write (join.c) or plan (plan.c)
  *   kith_join_release   in every case, also after a failed prepare */
 #ifndef KITH_OPS_JOIN_H
 #define KITH_OPS_JOIN_H
 
+#include "engine/cuda/engine.h"
 #include "plan/estimate.h"
 #include "plan/plan.h"
 #include "schedule/schedule.h"
@@ -22,6 +24,8 @@ typedef struct kith_join {
   kith_predicate predicate;
   double *box; /* min[dim], max[dim] of both sets, then of b alone */
   uint64_t invalid[2];
+  bool on_gpu;
+  kith_cuda_info gpu; /* its plan, then; otherwise: */
   kith_choice choice;
   kith_grid grid;
   kith_stencil *stencil;
@@ -33,6 +37,9 @@ typedef struct kith_join {
 } kith_join;
 
 static inline bool kith_join_is_self(const kith_join *j) { return j->one_set; }
+
+/* Whether (i, i) is left out. */
+static inline bool kith_join_drops_self(const kith_join *j) { return j->one_set && !j->options.self_pairs; }
 
 kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
                               const kith_join_options *options);
@@ -48,7 +55,7 @@ static inline double kith_join_pair_bytes(const kith_join *j) { return j->option
 
 /* The pairs in the result, from what KITH_DO_COUNT counts: both orders, and every point with itself. */
 static inline double kith_join_pairs_of_estimate(const kith_join *j, double counted) {
-  double self = j->task.drop_self ? j->task.queries->n : 0;
+  double self = kith_join_drops_self(j) ? j->engine->n_queries : 0;
   return fmax(j->options.half ? (counted - self) / 2 : counted - self, 0);
 }
 

@@ -27,10 +27,32 @@ static double predict_seconds(const kith_join *j, kith_what what, const kith_est
   return what == KITH_DEGREES ? base + passes : base + 2.5 * passes + (double)bytes * 1e-9;
 }
 
-static void describe_grid(const kith_join *j, kith_plan *plan) {
+static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
+  plan->index_dims = j->gpu.index_dims;
+  memcpy(plan->dims, j->gpu.dims, sizeof plan->dims);
+  plan->cell_side = j->gpu.cell_side;
+  plan->cell_width = j->gpu.cell_width;
+  plan->cells = j->gpu.cells;
+  plan->runs = j->gpu.runs;
+  snprintf(plan->why, sizeof plan->why,
+           "Cut dimensions: %u of %u, those of largest variance, in cells of %.3g eps, and tiles of %u "
+           "queries: that "
+           "costs least, at %.3g tests a query in a sample.\n",
+           plan->index_dims, plan->dim, j->gpu.cell_side / j->predicate.reach, j->gpu.tile_queries,
+           j->gpu.candidates);
+}
+
+static void describe_engine(const kith_join *j, kith_plan *plan) {
   plan->n_queries = j->a->n;
   plan->n_candidates = j->b->n;
   plan->dim = j->a->dim;
+  plan->engine = j->engine->name;
+  plan->isa = kith_isa(j->ctx);
+  plan->threads = j->ctx->threads;
+  plan->kernel = j->predicate.everything ? "everything" : j->predicate.filter ? "filter" : "double";
+}
+
+static void describe_grid(const kith_join *j, kith_plan *plan) {
   plan->index_dims = j->grid.k;
   memcpy(plan->dims, j->grid.dims, j->grid.k * sizeof *plan->dims);
   plan->cell_side = j->grid.k > 1 ? j->grid.side[1] : j->grid.side[0];
@@ -38,15 +60,12 @@ static void describe_grid(const kith_join *j, kith_plan *plan) {
   plan->cells = j->index_b.n_cells;
   plan->rows = j->index_b.n_rows;
   plan->runs = j->stencil->n_steps;
-  plan->engine = j->engine->name;
-  plan->isa = kith_isa(j->ctx);
-  plan->threads = j->ctx->threads;
-  plan->kernel = j->predicate.everything ? "everything" : j->predicate.filter ? "filter" : "double";
+  memcpy(plan->why, j->choice.why, sizeof plan->why);
 }
 
 static void describe_memory(const kith_join *j, kith_what what, int streamed, kith_plan *plan) {
   bool table = what == KITH_NEIGHBORS || what == KITH_PAIRS;
-  plan->index_bytes = atomic_load(&j->ctx->memory.used);
+  plan->index_bytes = j->on_gpu ? j->gpu.index_bytes : atomic_load(&j->ctx->memory.used);
   plan->result_bytes = result_bytes(j, what, plan->pairs);
   plan->budget_bytes = j->ctx->memory.limit;
   plan->batches = 1;
@@ -86,7 +105,8 @@ kith_status kith_plan_join(kith_context *ctx, const kith_points *a, const kith_p
   if (!status)
     status = kith_estimate_run(ctx, j.engine, &j.task, &estimate);
   if (!status) {
-    describe_grid(&j, &plan);
+    describe_engine(&j, &plan);
+    (j.on_gpu ? describe_gpu_grid : describe_grid)(&j, &plan);
     plan.pairs = kith_join_pairs_of_estimate(&j, estimate.pairs);
     plan.pairs_error = j.options.half ? estimate.error / 2 : estimate.error;
     double passes = what == KITH_COUNT || !kith_join_is_self(&j) ? 1 : 2;
@@ -94,7 +114,6 @@ kith_status kith_plan_join(kith_context *ctx, const kith_points *a, const kith_p
     plan.inside = estimate.inside * passes;
     describe_memory(&j, what, streamed, &plan);
     plan.seconds = predict_seconds(&j, what, &estimate, plan.result_bytes);
-    memcpy(plan.why, j.choice.why, sizeof plan.why);
     explain_kernel(&j, &plan);
     plan.struct_size = out->struct_size < sizeof plan ? out->struct_size : sizeof plan;
     memcpy(out, &plan, plan.struct_size);

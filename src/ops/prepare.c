@@ -138,6 +138,63 @@ static kith_status create_engine(kith_join *j) {
   return kith_engine_cpu_create(j->ctx, &j->task, &j->engine);
 }
 
+static bool uses_device_memory(const kith_join *j) {
+  return j->a->device || j->b->device || j->options.on_device;
+}
+
+/* A GPU looks at the points, chooses the grid and builds the index itself. */
+static kith_status prepare_gpu(kith_join *j) {
+  const kith_join_options *opt = &j->options;
+  kith_cuda_spec spec = {.a = *j->a,
+                         .b = *j->b,
+                         .one_set = j->one_set,
+                         .half = opt->half,
+                         .drop_self = kith_join_drops_self(j),
+                         .sorted = opt->sorted,
+                         .distances = opt->distances,
+                         .skip_invalid = opt->skip_invalid,
+                         .index_dims = opt->index_dims,
+                         .cell_side = opt->cell_side,
+                         .predicate = j->predicate};
+  kith_stage_begin(j->ctx, "index", 0.05);
+  kith_status status = kith_engine_cuda_create(j->ctx, &spec, &j->gpu, &j->engine);
+  if (status)
+    return status;
+  j->on_gpu = true;
+  j->invalid[0] = j->gpu.invalid_rows;
+  j->report.seconds_plan = j->gpu.seconds_plan;
+  j->report.seconds_index = j->gpu.seconds_index;
+  j->report.cells = j->gpu.cells;
+  j->report.index_dims = j->gpu.index_dims;
+  j->report.cell_side = j->gpu.cell_side;
+  return kith_check_cancel(j->ctx);
+}
+
+/* Whether the CPU may do what a GPU could not. */
+static bool may_fall_back(const kith_join *j, kith_status status) {
+  bool able = status != KITH_ERR_CANCELLED && status != KITH_ERR_POINTS && status != KITH_ERR_ARGUMENT;
+  return j->ctx->engine == KITH_ENGINE_AUTO && !uses_device_memory(j) && able;
+}
+
+static kith_status prepare_cpu(kith_join *j) {
+  kith_status status;
+  if (uses_device_memory(j))
+    return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
+                     "the CPU cannot read or write the memory of a GPU: choose the engine cuda");
+  double began = kith_seconds();
+  if ((status = look_at_points(j)) || (status = choose(j)))
+    return status;
+  double planned = kith_seconds();
+  if ((status = build_indexes(j)) || (status = create_engine(j)))
+    return status;
+  j->report.seconds_plan = planned - began;
+  j->report.seconds_index = kith_seconds() - planned;
+  j->report.cells = j->index_b.n_cells;
+  j->report.index_dims = j->grid.k;
+  j->report.cell_side = j->grid.k > 1 ? j->grid.side[1] : j->grid.side[0];
+  return kith_check_cancel(j->ctx);
+}
+
 kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
                               const kith_join_options *options) {
   *j = (kith_join){.ctx = ctx, .a = a, .b = b ? b : a, .one_set = !b, .report = kith_join_report_init()};
@@ -148,16 +205,10 @@ kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points
   if (status)
     return status;
   j->predicate = kith_predicate_make(j->options.eps, a->dim);
-  double began = kith_seconds();
-  if ((status = look_at_points(j)) || (status = choose(j)))
-    return status;
-  double planned = kith_seconds();
-  if ((status = build_indexes(j)) || (status = create_engine(j)))
-    return status;
-  j->report.seconds_plan = planned - began;
-  j->report.seconds_index = kith_seconds() - planned;
-  j->report.cells = j->index_b.n_cells;
-  return kith_check_cancel(ctx);
+  if (!kith_cuda_wanted(ctx, j->a->n + j->b->n, uses_device_memory(j)))
+    return prepare_cpu(j);
+  status = prepare_gpu(j);
+  return status && may_fall_back(j, status) ? prepare_cpu(j) : status;
 }
 
 void kith_join_release_index(kith_join *j) {
@@ -172,9 +223,8 @@ kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report
   mine->tested = j->tally.tested;
   mine->inside = j->tally.inside;
   mine->invalid_rows = j->invalid[0] + j->invalid[1];
-  mine->index_dims = j->grid.k;
-  mine->cell_side = j->grid.k > 1 ? j->grid.side[1] : j->grid.side[0];
   mine->peak_bytes = kith_peak_bytes(j->ctx);
+  mine->engine = j->on_gpu ? "cuda" : "cpu";
   if (report && !status) {
     size_t size = report->struct_size < sizeof *mine ? report->struct_size : sizeof *mine;
     mine->struct_size = size;

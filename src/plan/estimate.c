@@ -33,8 +33,23 @@ static double stratified_error(const double *found, uint32_t n) {
   return n > 1 ? sqrt(sum / (2 * (n - 1)) / n) : 0;
 }
 
+/* An engine that cannot be given pieces counts all of it. */
+static kith_status count_all(kith_engine *engine, kith_estimate *estimate) {
+  double began = kith_seconds();
+  kith_tally tally = {0};
+  kith_work work = {.operation = KITH_DO_COUNT, .end = engine->n_queries, .end_row = UINT64_MAX};
+  kith_status status = engine->run(engine, 0, &work, &tally);
+  *estimate = (kith_estimate){.pairs = (double)tally.pairs,
+                              .tested = (double)tally.tested,
+                              .inside = (double)tally.inside,
+                              .seconds = kith_seconds() - began};
+  return status;
+}
+
 kith_status kith_estimate_run(kith_context *ctx, kith_engine *engine, const kith_task *task,
                               kith_estimate *estimate) {
+  if (engine->whole)
+    return count_all(engine, estimate);
   *estimate = (kith_estimate){0};
   double began = kith_seconds();
   kith_tally tally = {0};

@@ -9,6 +9,7 @@
 #define KITH_PLAN_PLAN_H
 
 #include "index/grid.h"
+#include "points/points.h"
 
 /* The inputs of a choice. */
 typedef struct kith_question {

@@ -4,6 +4,7 @@
 #define KITH_PLAN_SAMPLE_H
 
 #include "index/grid.h"
+#include "points/points.h"
 
 typedef struct kith_sample {
   uint32_t n_dims;

@@ -8,8 +8,10 @@
 
 enum { PIECE_MIN = 128, PIECE_MAX = 1024, PIECES_PER_LANE = 128 };
 
-static uint32_t piece_size(uint32_t positions, uint32_t lanes) {
-  uint32_t size = positions / (lanes * PIECES_PER_LANE);
+static uint32_t piece_size(const kith_engine *engine, uint32_t positions) {
+  if (engine->whole)
+    return UINT32_MAX;
+  uint32_t size = positions / (engine->lanes * PIECES_PER_LANE);
   return size < PIECE_MIN ? PIECE_MIN : size > PIECE_MAX ? PIECE_MAX : size;
 }
 
@@ -59,7 +61,7 @@ static void run_lane(void *argument, uint64_t lane) {
 kith_status kith_schedule_run(kith_context *ctx, kith_engine *engine, const kith_work *work,
                               kith_tally *tally) {
   queue q = {
-      .ctx = ctx, .engine = engine, .work = work, .size = piece_size(work->end - work->begin, engine->lanes)};
+      .ctx = ctx, .engine = engine, .work = work, .size = piece_size(engine, work->end - work->begin)};
   atomic_store(&q.pairs, tally->pairs);
   kith_each(ctx, engine->lanes, run_lane, &q);
   tally->pairs = atomic_load(&q.pairs);

@@ -29,6 +29,13 @@
 #include <math.h>
 #include <stdbool.h>
 
+/* Functions that kernels on a GPU call, too. */
+#ifdef __CUDACC__
+#define KITH_DEVICE __host__ __device__
+#else
+#define KITH_DEVICE
+#endif
+
 typedef struct kith_predicate {
   double eps2;     /* of the definition; may be infinite: then every pair belongs */
   double reach;    /* no pair belongs whose coordinates differ by more in any dimension */
@@ -38,7 +45,7 @@ typedef struct kith_predicate {
   bool filter;
 } kith_predicate;
 
-static inline kith_predicate kith_predicate_make(double eps, uint32_t dim) {
+static inline KITH_DEVICE kith_predicate kith_predicate_make(double eps, uint32_t dim) {
   double eps2 = eps * eps;
   kith_predicate predicate = {.eps2 = eps2, .everything = isinf(eps2)};
   /* t * t may round or underflow to at most eps2 for t slightly above eps: 2^-536 is a safe bound for the
@@ -52,7 +59,7 @@ static inline kith_predicate kith_predicate_make(double eps, uint32_t dim) {
 
 /* The band for float64 input, with queries at most h from the origin. Returns false if h is so large beside eps
  * that too many pairs would lie in it. */
-static inline bool kith_predicate_narrow(kith_predicate *predicate, uint32_t dim, double h) {
+static inline KITH_DEVICE bool kith_predicate_narrow(kith_predicate *predicate, uint32_t dim, double h) {
   double eps = sqrt(predicate->eps2);
   if (!predicate->filter || !(h <= 1024 * eps))
     return false;

@@ -10,14 +10,14 @@
 
 static unsigned passed, failed, skipped;
 
-static void check(bool ok, const test_case *c, const char *isa, const char *what) {
+static void check(bool ok, const test_case *c, const char *machine, const char *what) {
   if (ok) {
     passed++;
     return;
   }
   failed++;
   if (failed <= 20)
-    fprintf(stderr, "FAILED %s: %s on %s\n", c->name, what, isa);
+    fprintf(stderr, "FAILED %s: %s on %s\n", c->name, what, machine);
 }
 
 static const kith_points *second(const test_case *c) { return c->b.data ? &c->b : NULL; }
@@ -128,8 +128,8 @@ static bool count_matches(kith_context *ctx, const test_case *c, const kith_join
 }
 
 /* All sinks of one variant of the options, on one machine. */
-static void check_sinks(kith_context *ctx, const test_case *c, kith_join_options opt, const reference *want) {
-  const char *isa = kith_isa(ctx);
+static void check_sinks(kith_context *ctx, const test_case *c, kith_join_options opt, const reference *want,
+                        const char *isa) {
   check(count_matches(ctx, c, &opt, want), c, isa, "count");
   check(degrees_match(ctx, c, &opt, want), c, isa, "degrees");
   check(table_matches(ctx, c, &opt, want), c, isa, "table");
@@ -144,17 +144,26 @@ static void check_sinks(kith_context *ctx, const test_case *c, kith_join_options
   check(stream_matches(ctx, c, &opt, want), c, isa, "stream");
 }
 
-/* The machines that are compared: instruction sets and thread counts. */
-static const struct {
-  const char *isa;
+/* The machines that are compared: instruction sets and thread counts, and GPUs with much memory and with so
+ * little that tables are made in windows. */
+typedef struct machine {
+  const char *engine, *isa;
   uint32_t threads;
-} MACHINES[] = {{"scalar", 1}, {"avx2", 3}, {"avx512", 1}, {"avx512", 4}};
-enum { N_MACHINES = sizeof MACHINES / sizeof *MACHINES };
+  uint64_t device_memory;
+} machine;
+static const machine CPUS[] = {
+    {"cpu", "scalar", 1, 0}, {"cpu", "avx2", 3, 0}, {"cpu", "avx512", 1, 0}, {"cpu", "avx512", 4, 0}};
+static const machine GPUS[] = {{"cuda", NULL, 4, 0}, {"cuda", NULL, 1, 3 << 20}};
+enum { MAX_MACHINES = 4 };
+static const machine *machines_used;
+static int n_machines;
 
 static kith_context *machine_open(int m) {
   kith_context_options options = kith_context_options_init();
-  options.threads = MACHINES[m].threads;
-  options.isa = MACHINES[m].isa;
+  options.engine = machines_used[m].engine;
+  options.threads = machines_used[m].threads;
+  options.isa = machines_used[m].isa;
+  options.device_memory_bytes = machines_used[m].device_memory;
   options.memory_bytes = 64 << 20;
   kith_context *ctx;
   if (kith_context_create(&options, &ctx) == KITH_OK)
@@ -165,9 +174,9 @@ static kith_context *machine_open(int m) {
 
 static void check_options(kith_context **machines, const test_case *c, const kith_join_options *opt) {
   reference want = reference_join(&c->a, second(c), opt);
-  for (int m = 0; m < N_MACHINES; m++)
+  for (int m = 0; m < n_machines; m++)
     if (machines[m])
-      check_sinks(machines[m], c, *opt, &want);
+      check_sinks(machines[m], c, *opt, &want, machines_used[m].isa ? machines_used[m].isa : "the GPU");
     else
       skipped++;
   reference_free(&want);
@@ -188,9 +197,25 @@ static void check_case(kith_context **machines, const test_case *c) {
   check_options(machines, c, &opt);
 }
 
-int main(void) {
-  kith_context *machines[N_MACHINES];
-  for (int m = 0; m < N_MACHINES; m++)
+/* Whether this machine has a GPU that can be used; says why not. */
+static bool has_gpu(void) {
+  kith_device device = {0};
+  for (uint32_t i = 0; kith_device_describe(i, &device) == KITH_OK; i++)
+    if (strcmp(device.name, "cuda") == 0 && device.usable)
+      return true;
+  printf("skipped: %s\n", device.description);
+  return false;
+}
+
+/* conformance [cuda]: on the CPU, or on a GPU; 77 means that there is none. */
+int main(int argc, char **argv) {
+  bool gpu = argc > 1 && strcmp(argv[1], "cuda") == 0;
+  if (gpu && !has_gpu())
+    return 77;
+  machines_used = gpu ? GPUS : CPUS;
+  n_machines = gpu ? sizeof GPUS / sizeof *GPUS : sizeof CPUS / sizeof *CPUS;
+  kith_context *machines[MAX_MACHINES];
+  for (int m = 0; m < n_machines; m++)
     machines[m] = machine_open(m);
   test_case c;
   for (uint32_t i = 0; case_make(i, &c); i++) {
@@ -198,7 +223,7 @@ int main(void) {
       check_case(machines, &c);
     case_free(&c);
   }
-  for (int m = 0; m < N_MACHINES; m++)
+  for (int m = 0; m < n_machines; m++)
     kith_context_destroy(machines[m]);
   printf("%u passed, %u failed, %u skipped\n", passed, failed, skipped);
   return failed != 0;

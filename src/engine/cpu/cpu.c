@@ -452,7 +452,11 @@ kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kit
   cpu_engine *cpu = kith_alloc(&ctx->memory, sizeof *cpu);
   if (!cpu)
     return kith_fail_memory(ctx, sizeof *cpu, "the CPU engine");
-  *cpu = (cpu_engine){.base = {.name = "cpu", .lanes = ctx->threads, .run = run, .destroy = destroy},
+  *cpu = (cpu_engine){.base = {.name = "cpu",
+                               .lanes = ctx->threads,
+                               .n_queries = task->queries->n,
+                               .run = run,
+                               .destroy = destroy},
                       .ctx = ctx,
                       .task = *task};
   cpu->lanes = kith_alloc(&ctx->memory, ctx->threads * sizeof(kith_lane));

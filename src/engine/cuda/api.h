@@ -1,0 +1,113 @@
+/* The interface between libkith and libkith_cuda.so, which is loaded when a GPU is first asked for.
+ *
+ * A session is one GPU of one context: its stream, its memory, its pinned buffers; it stays warm between calls.
+ * A join is one join on that GPU: creating it moves the points there, looks at them, chooses a grid and builds
+ * the index. All of it is plain C: neither side sees the other's language or allocator. Every function returns
+ * a status and, on failure, a sentence in the error.
+ *
+ * May include kith.h and space. engine/cuda/engine.c (in libkith) and the .cu files (in libkith_cuda.so)
+ * include it. */
+#ifndef KITH_ENGINE_CUDA_API_H
+#define KITH_ENGINE_CUDA_API_H
+
+#include "kith.h"
+#include "space/predicate.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { KITH_CUDA_API_VERSION = 1 };
+
+typedef struct kith_cuda_error {
+  char text[512];
+} kith_cuda_error;
+
+typedef struct kith_cuda_session kith_cuda_session;
+typedef struct kith_cuda_join kith_cuda_join;
+
+/* Tells whether the call is to stop; asked while the GPU works. */
+typedef struct kith_cuda_stop {
+  int (*asked)(const void *user);
+  const void *user;
+} kith_cuda_stop;
+
+typedef struct kith_cuda_spec {
+  kith_points a, b; /* in host or device memory; the same view when a set is joined with itself */
+  int one_set;
+  int half;
+  int drop_self;
+  int sorted;
+  int distances;
+  int skip_invalid;
+  uint32_t index_dims; /* 0: choose */
+  double cell_side;    /* 0: choose */
+  kith_predicate predicate;
+  kith_cuda_stop stop;
+} kith_cuda_spec;
+
+/* What creating a join found and did. */
+typedef struct kith_cuda_info {
+  uint64_t n_valid;      /* queries that take part */
+  uint64_t invalid_rows; /* of both sets together */
+  uint64_t cells;        /* of the grid of the candidates, non-empty */
+  uint64_t index_bytes;  /* device memory held */
+  uint32_t dims[8];
+  uint32_t index_dims, runs;
+  uint32_t tile_queries; /* queries that share their candidates */
+  double cell_side, cell_width;
+  double candidates; /* per query, expected */
+  double seconds_plan, seconds_index;
+} kith_cuda_info;
+
+typedef struct kith_cuda_tally {
+  uint64_t pairs, tested, inside;
+} kith_cuda_tally;
+
+/* Rows [first_row, end_row) of the neighbour table, to host memory. */
+typedef struct kith_cuda_rows {
+  uint64_t first_row, end_row;
+  uint32_t *neighbors;
+  double *distances; /* NULL: not wanted */
+} kith_cuda_rows;
+
+typedef struct kith_cuda_api {
+  uint32_t version;
+  /* GPUs that could be used. */
+  kith_status (*device_count)(uint32_t *count, kith_cuda_error *error);
+  kith_status (*device_describe)(uint32_t device, char *text, size_t size, kith_cuda_error *error);
+  /* memory_bytes: device memory that may be used; 0: what is free. threads: for copies to and from the host. */
+  kith_status (*session_create)(uint32_t device, uint64_t memory_bytes, uint32_t threads,
+                                kith_cuda_session **out, kith_cuda_error *error);
+  void (*session_destroy)(kith_cuda_session *session);
+
+  kith_status (*join_create)(kith_cuda_session *session, const kith_cuda_spec *spec, kith_cuda_join **out,
+                             kith_cuda_info *info, kith_cuda_error *error);
+  void (*join_destroy)(kith_cuda_join *join);
+  /* Pairs with (i, i) and in both orders, whatever half and drop_self say. */
+  kith_status (*join_count)(kith_cuda_join *join, kith_cuda_tally *tally, kith_cuda_error *error);
+  /* The pairs of every row, or (n + 1 numbers) where the rows begin; to host memory. */
+  kith_status (*join_degrees)(kith_cuda_join *join, uint64_t *degrees, kith_cuda_tally *tally,
+                              kith_cuda_error *error);
+  kith_status (*join_offsets)(kith_cuda_join *join, uint64_t *offsets, kith_cuda_tally *tally,
+                              kith_cuda_error *error);
+  /* After join_offsets. */
+  kith_status (*join_fill)(kith_cuda_join *join, const kith_cuda_rows *rows, kith_cuda_error *error);
+  /* The whole table in device memory, which then belongs to the caller: release with device_free. */
+  kith_status (*join_table)(kith_cuda_join *join, kith_table *table, kith_cuda_tally *tally,
+                            kith_cuda_error *error);
+  void (*device_free)(uint32_t device, const void *memory);
+  /* Host points, packed in C order in device memory: release with device_free. */
+  kith_status (*upload)(kith_cuda_session *session, const kith_points *points, void **copy,
+                        kith_cuda_error *error);
+  kith_status (*download)(kith_cuda_session *session, void *to, const void *from, uint64_t bytes,
+                          kith_cuda_error *error);
+} kith_cuda_api;
+
+/* The one symbol of libkith_cuda.so. */
+KITH_API const kith_cuda_api *kith_cuda_api_get(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,257 @@
+/* The CUDA engine: see engine.h. */
+#include "engine/cuda/engine.h"
+
+#include "points/points.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char LIBRARY[] = "libkith_cuda.so";
+
+/* Below this many points a join is over on the CPU before a GPU has woken up. */
+enum { AUTO_POINTS = 1000000 };
+
+/* ---- loading ------------------------------------------------------------------------------------------- */
+
+static struct {
+  const kith_cuda_api *api;
+  char why[512];
+} loaded;
+
+/* Tries a library beside this code, in `folder` relative to it. */
+static void *open_beside(const char *folder) {
+  Dl_info info;
+  char path[4096];
+  if (!dladdr((const void *)&kith_cuda_load, &info) || !info.dli_fname)
+    return NULL;
+  const char *slash = strrchr(info.dli_fname, '/');
+  int length = slash ? (int)(slash - info.dli_fname) : 0;
+  int size = snprintf(path, sizeof path, "%.*s/%s%s", slash ? length : 1, slash ? info.dli_fname : ".", folder,
+                      LIBRARY);
+  return size > 0 && (size_t)size < sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+}
+
+/* KITH_CUDA_LIBRARY, else beside the program or libkith.so, else where the system looks. */
+static void *open_library(void) {
+  const char *named = getenv("KITH_CUDA_LIBRARY");
+  if (named && *named)
+    return dlopen(named, RTLD_NOW | RTLD_LOCAL);
+  void *library = open_beside("");
+  if (!library)
+    library = open_beside("../lib/");
+  return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void load_once(void) {
+  void *library = open_library();
+  if (!library) {
+    const char *error = dlerror();
+    snprintf(loaded.why, sizeof loaded.why, "%s was not found (%s)", LIBRARY,
+             error ? error : "no reason given");
+    return;
+  }
+  const kith_cuda_api *(*get)(void) = NULL;
+  *(void **)&get = dlsym(library, "kith_cuda_api_get");
+  const kith_cuda_api *api = get ? get() : NULL;
+  if (!api || api->version != KITH_CUDA_API_VERSION) {
+    snprintf(loaded.why, sizeof loaded.why, "%s is of another version than this library", LIBRARY);
+    return;
+  }
+  uint32_t devices = 0;
+  kith_cuda_error error = {""};
+  if (api->device_count(&devices, &error) != KITH_OK)
+    snprintf(loaded.why, sizeof loaded.why, "%s", error.text);
+  else if (devices == 0)
+    snprintf(loaded.why, sizeof loaded.why, "this machine has no NVIDIA GPU");
+  else
+    loaded.api = api;
+}
+
+const kith_cuda_api *kith_cuda_load(const char **why) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, load_once);
+  if (why)
+    *why = loaded.why;
+  return loaded.api;
+}
+
+/* ---- the session --------------------------------------------------------------------------------------- */
+
+static void close_session(void *session) { kith_cuda_load(NULL)->session_destroy(session); }
+
+static kith_status open_session(kith_context *ctx) {
+  if (ctx->gpu.session)
+    return KITH_OK;
+  const char *why;
+  const kith_cuda_api *api = kith_cuda_load(&why);
+  if (!api)
+    return kith_fail(ctx, KITH_ERR_UNSUPPORTED, "no GPU can be used: %s", why);
+  uint32_t devices = 0;
+  kith_cuda_error error = {""};
+  api->device_count(&devices, &error);
+  if (ctx->gpu.device >= devices)
+    return kith_fail(ctx, KITH_ERR_UNSUPPORTED,
+                     "there is no GPU number %u: this machine has %u, counted from 0", ctx->gpu.device,
+                     devices);
+  kith_cuda_session *session;
+  kith_status status =
+      api->session_create(ctx->gpu.device, ctx->gpu.memory_bytes, ctx->threads, &session, &error);
+  if (status)
+    return kith_fail(ctx, status, "%s", error.text);
+  ctx->gpu.session = session;
+  ctx->gpu.close = close_session;
+  return KITH_OK;
+}
+
+bool kith_cuda_wanted(kith_context *ctx, uint64_t n_points, bool device_memory) {
+  if (ctx->engine != KITH_ENGINE_AUTO)
+    return ctx->engine == KITH_ENGINE_CUDA;
+  if (device_memory || n_points < AUTO_POINTS)
+    return device_memory;
+  return kith_cuda_load(NULL) && open_session(ctx) == KITH_OK;
+}
+
+/* ---- the engine ---------------------------------------------------------------------------------------- */
+
+typedef struct cuda_engine {
+  kith_engine base;
+  kith_context *ctx;
+  const kith_cuda_api *api;
+  kith_cuda_join *join;
+  uint64_t n_rows;
+} cuda_engine;
+
+static int asked_to_stop(const void *ctx) { return kith_cancelled(ctx); }
+
+static kith_status finish(cuda_engine *cuda, kith_status status, const kith_cuda_error *error) {
+  if (status == KITH_ERR_CANCELLED)
+    return kith_check_cancel(cuda->ctx);
+  return status ? kith_fail(cuda->ctx, status, "%s", error->text) : KITH_OK;
+}
+
+static void add(kith_tally *tally, const kith_cuda_tally *found) {
+  tally->pairs += found->pairs;
+  tally->tested += found->tested;
+  tally->inside += found->inside;
+}
+
+static kith_status fill(cuda_engine *cuda, const kith_work *work, kith_cuda_tally *found,
+                        kith_cuda_error *error) {
+  uint64_t end = work->end_row < cuda->n_rows ? work->end_row : cuda->n_rows;
+  kith_cuda_rows rows = {
+      .first_row = work->first_row, .end_row = end, .neighbors = work->neighbors, .distances = work->distances};
+  found->pairs = work->offsets[end - work->first_row] - work->offsets[0];
+  return cuda->api->join_fill(cuda->join, &rows, error);
+}
+
+static kith_status run(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally) {
+  cuda_engine *cuda = (cuda_engine *)engine;
+  (void)lane;
+  kith_cuda_tally found = {0};
+  kith_cuda_error error = {""};
+  kith_status status = KITH_ERR_UNSUPPORTED;
+  if (work->operation == KITH_DO_COUNT)
+    status = cuda->api->join_count(cuda->join, &found, &error);
+  else if (work->operation == KITH_DO_DEGREES)
+    status = cuda->api->join_degrees(cuda->join, work->degrees, &found, &error);
+  else if (work->operation == KITH_DO_FILL)
+    status = fill(cuda, work, &found, &error);
+  add(tally, &found);
+  return finish(cuda, status, &error);
+}
+
+static kith_status offsets(kith_engine *engine, uint64_t *out, kith_tally *tally) {
+  cuda_engine *cuda = (cuda_engine *)engine;
+  kith_cuda_tally found = {0};
+  kith_cuda_error error = {""};
+  kith_status status = cuda->api->join_offsets(cuda->join, out, &found, &error);
+  add(tally, &found);
+  return finish(cuda, status, &error);
+}
+
+kith_status kith_engine_cuda_table(kith_engine *engine, kith_table *table, kith_tally *tally) {
+  cuda_engine *cuda = (cuda_engine *)engine;
+  kith_cuda_tally found = {0};
+  kith_cuda_error error = {""};
+  kith_status status = cuda->api->join_table(cuda->join, table, &found, &error);
+  table->device = 1 + cuda->ctx->gpu.device;
+  add(tally, &found);
+  return finish(cuda, status, &error);
+}
+
+void kith_cuda_free(uint32_t device, const void *memory) {
+  const kith_cuda_api *api = kith_cuda_load(NULL);
+  if (api)
+    api->device_free(device, memory);
+}
+
+kith_status kith_points_upload(kith_context *ctx, const kith_points *points, kith_points *copy) {
+  kith_call_begin(ctx);
+  kith_status status = kith_points_check(ctx, points, "points");
+  if (!status && points->device)
+    status = kith_fail(ctx, KITH_ERR_ARGUMENT, "points: they are in device memory already");
+  if (status || (status = open_session(ctx)))
+    return status;
+  void *data = NULL;
+  kith_cuda_error error = {""};
+  status = kith_cuda_load(NULL)->upload(ctx->gpu.session, points, &data, &error);
+  if (status)
+    return kith_fail(ctx, status, "%s", error.text);
+  *copy = points->dtype == KITH_F32 ? kith_points_f32(data, points->n, points->dim)
+                                    : kith_points_f64(data, points->n, points->dim);
+  copy->device = 1 + ctx->gpu.device;
+  return KITH_OK;
+}
+
+void kith_points_release(kith_points *copy) {
+  if (copy && copy->device)
+    kith_cuda_free(copy->device - 1, copy->data);
+  if (copy)
+    *copy = (kith_points){0};
+}
+
+kith_status kith_device_read(kith_context *ctx, const void *device_memory, void *host, uint64_t bytes) {
+  kith_call_begin(ctx);
+  kith_status status = open_session(ctx);
+  if (status)
+    return status;
+  kith_cuda_error error = {""};
+  status = kith_cuda_load(NULL)->download(ctx->gpu.session, host, device_memory, bytes, &error);
+  return status ? kith_fail(ctx, status, "%s", error.text) : KITH_OK;
+}
+
+static void destroy(kith_engine *engine) {
+  cuda_engine *cuda = (cuda_engine *)engine;
+  cuda->api->join_destroy(cuda->join);
+  kith_free(cuda);
+}
+
+kith_status kith_engine_cuda_create(kith_context *ctx, const kith_cuda_spec *spec, kith_cuda_info *info,
+                                    kith_engine **out) {
+  kith_status status = open_session(ctx);
+  if (status)
+    return status;
+  cuda_engine *cuda = kith_alloc(&ctx->memory, sizeof *cuda);
+  if (!cuda)
+    return kith_fail_memory(ctx, sizeof *cuda, "the engine");
+  *cuda = (cuda_engine){
+      .base = {.name = "cuda", .lanes = 1, .whole = true, .run = run, .offsets = offsets, .destroy = destroy},
+      .ctx = ctx,
+      .api = kith_cuda_load(NULL),
+      .n_rows = spec->a.n};
+  kith_cuda_spec own = *spec;
+  own.stop = (kith_cuda_stop){.asked = asked_to_stop, .user = ctx};
+  kith_cuda_error error = {""};
+  status = cuda->api->join_create(ctx->gpu.session, &own, &cuda->join, info, &error);
+  if (status) {
+    status = finish(cuda, status, &error);
+    kith_free(cuda);
+    return status;
+  }
+  cuda->base.n_queries = (uint32_t)info->n_valid;
+  *out = &cuda->base;
+  return KITH_OK;
+}

@@ -1,0 +1,103 @@
+/* The index on the device: points in the order of their cells, a table that finds a cell, and the tiles.
+ *
+ * Keys are the grid's: row << x_bits | x (index/grid.h). Sorting them (radix, stable) puts cells of a row one
+ * after the other, so that the candidates of a step of the stencil are consecutive positions: a run. Its ends
+ * are found through `table`, which has the first position of every value of the upper bits of a key; where it
+ * has all bits, that is one load, and else a few steps of a binary search.
+ *
+ * A tile is up to G consecutive positions of one row of cells whose queries share their candidates. */
+#ifndef KITH_ENGINE_CUDA_INDEX_CUH
+#define KITH_ENGINE_CUDA_INDEX_CUH
+
+#include "engine/cuda/device.cuh"
+#include "index/grid.h"
+
+namespace kith_cuda {
+
+/* Points in device memory. */
+struct view {
+  const char *data;
+  uint64_t n;
+  uint32_t dim;
+  bool is_f64;
+  int64_t row_stride, col_stride;
+
+  __device__ double get(uint64_t i, uint32_t c) const {
+    const char *at = data + (int64_t)i * row_stride + (int64_t)c * col_stride;
+    return is_f64 ? *(const double *)at : (double)*(const float *)at;
+  }
+};
+
+/* Sorted keys of 32 or 64 bits. */
+struct key_list {
+  const void *keys;
+  bool wide;
+
+  __device__ uint64_t operator[](uint32_t i) const {
+    return wide ? ((const uint64_t *)keys)[i] : ((const uint32_t *)keys)[i];
+  }
+};
+
+/* Finds the first position with a key of at least some value. */
+struct finder {
+  key_list keys;
+  const uint32_t *table; /* entries + 1 */
+  uint64_t entries;
+  uint32_t shift;
+  uint32_t n;
+
+  __device__ uint32_t find(uint64_t key) const {
+    uint64_t entry = key >> shift;
+    if (entry >= entries)
+      return n;
+    uint32_t low = table[entry];
+    if (shift == 0)
+      return low;
+    uint32_t high = table[entry + 1];
+    while (low < high) {
+      uint32_t middle = low + (high - low) / 2;
+      if (keys[middle] < key)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+};
+
+/* One set of points, indexed. Coordinates are of the type of the index, a point after the other. */
+struct cell_index {
+  uint32_t n = 0; /* valid points */
+  buffer<char> coords;
+  buffer<uint32_t> ids;
+  buffer<char> keys;
+  buffer<uint32_t> table;
+  finder find{};
+  uint64_t cells = 0;
+};
+
+struct tiles {
+  uint32_t n = 0;
+  buffer<uint32_t> begin; /* n + 1 */
+};
+
+struct grid_plan {
+  kith_grid grid;
+  kith_stencil stencil;
+  uint32_t tile_queries; /* 8 or 32 */
+  double candidates;     /* per query, expected */
+};
+
+/* Looks at both sets, refuses invalid rows unless they are to be skipped, and chooses grid and tiles. */
+grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, const view &a, const view &b,
+                    uint64_t invalid[2]);
+
+/* Builds the index over the valid points, with float or double coordinates. */
+cell_index build_index(kith_cuda_session &session, const view &points, uint64_t invalid_rows,
+                       const kith_grid &grid, bool as_f64);
+
+/* Cuts an index into tiles of up to `queries` positions. */
+tiles cut_tiles(kith_cuda_session &session, const cell_index &index, const kith_grid &grid, uint32_t queries);
+
+} // namespace kith_cuda
+#endif

@@ -1,0 +1,343 @@
+/* One join on a GPU: points -> plan -> index -> count, degrees, rows. See api.h for the calls.
+ *
+ * The neighbour table is made on the device, whole if it fits, else in windows of rows; a window is kept until
+ * rows outside it are asked for. */
+#include "engine/cuda/join.cuh"
+
+#include "engine/cuda/transfer.cuh"
+
+#include <cub/cub.cuh>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+
+#include <algorithm>
+#include <chrono>
+
+using namespace kith_cuda;
+
+namespace {
+
+enum { THREADS = 256 };
+
+double seconds() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+/* ---- the points ----------------------------------------------------------------------------------------- */
+
+/* Moves host points to the device, in C order; points that are there already are used where they are. */
+view place_points(kith_cuda_session &session, const kith_points &points, buffer<char> &room) {
+  bool is_f64 = points.dtype == KITH_F64;
+  view placed{(const char *)points.data, points.n, points.dim, is_f64, points.row_stride, points.col_stride};
+  if (points.device) {
+    if ((int)points.device - 1 != session.device)
+      fail(KITH_ERR_ARGUMENT, "the points are in the memory of another GPU than the one in use");
+    return placed;
+  }
+  int64_t width = is_f64 ? sizeof(double) : sizeof(float);
+  room = session.make<char>(points.n * points.dim * (uint64_t)width, "the points");
+  copy_rows_to_device(session, room.get(), points);
+  placed.data = room.get();
+  placed.row_stride = points.dim * width;
+  placed.col_stride = width;
+  return placed;
+}
+
+/* ---- kernels beside the join ---------------------------------------------------------------------------- */
+
+__global__ void widen(const uint32_t *degrees, uint64_t n, uint64_t *out) {
+  uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n)
+    out[i] = degrees[i];
+}
+
+/* Distances of the pairs of a window, a warp a row. */
+__global__ void find_distances(view a, view b, const uint64_t *offsets, uint64_t first, uint64_t end,
+                               const uint32_t *neighbors, double *distances) {
+  uint64_t warp = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  uint64_t i = first + warp;
+  if (i >= end)
+    return;
+  uint64_t base = offsets[first];
+  for (uint64_t at = offsets[i] - base + threadIdx.x % 32; at < offsets[i + 1] - base; at += 32) {
+    double d2 = 0;
+    for (uint32_t c = 0; c < a.dim; c++) {
+      double t = __dsub_rn(a.get(i, c), b.get(neighbors[at], c));
+      d2 = __dadd_rn(d2, __dmul_rn(t, t));
+    }
+    distances[at] = __dsqrt_rn(d2);
+  }
+}
+
+struct less_base {
+  const uint64_t *offsets;
+  uint64_t base;
+  __device__ uint64_t operator()(uint64_t i) const { return offsets[i] - base; }
+};
+
+} // namespace
+
+kith_cuda_join::kith_cuda_join(kith_cuda_session &session, const kith_cuda_spec &spec)
+    : session(session), spec(spec) {}
+
+void kith_cuda_join::prepare(kith_cuda_info &info) {
+  double began = seconds();
+  a = place_points(session, spec.a, room_a);
+  b = spec.one_set ? a : place_points(session, spec.b, room_b);
+  uint64_t invalid[2];
+  plan = plan_join(session, spec, a, b, invalid);
+  double planned = seconds();
+  is_f64 = spec.a.dtype == KITH_F64 || spec.b.dtype == KITH_F64;
+  index_b = build_index(session, b, spec.one_set ? invalid[0] : invalid[1], plan.grid, is_f64);
+  if (!spec.one_set)
+    index_a = build_index(session, a, invalid[0], plan.grid, is_f64);
+  tiles = cut_tiles(session, queries(), plan.grid, plan.tile_queries);
+  steps = session.make<kith_step>(plan.stencil.n_steps, "the stencil");
+  check(cudaMemcpyAsync(steps.get(), plan.stencil.steps, plan.stencil.n_steps * sizeof(kith_step),
+                        cudaMemcpyHostToDevice, session.stream),
+        "stencil");
+  stop = session.make<int>(1, "a flag");
+  total = session.make<tally>(1, "totals");
+  check(cudaMemsetAsync(stop.get(), 0, sizeof(int), session.stream), "clear");
+  if (!spec.distances) {
+    room_a.reset();
+    room_b.reset();
+  }
+  describe(info, invalid);
+  info.seconds_plan = planned - began;
+  info.seconds_index = seconds() - planned;
+}
+
+void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) const {
+  info = kith_cuda_info{};
+  info.n_valid = queries().n;
+  info.invalid_rows = invalid[0] + invalid[1];
+  info.cells = index_b.cells;
+  info.index_bytes = session.memory.used;
+  info.index_dims = plan.grid.k;
+  std::copy(plan.grid.dims, plan.grid.dims + plan.grid.k, info.dims);
+  info.runs = plan.stencil.n_steps;
+  info.tile_queries = plan.tile_queries;
+  info.cell_side = plan.grid.k > 1 ? plan.grid.side[1] : plan.grid.side[0];
+  info.cell_width = plan.grid.side[0];
+  info.candidates = plan.candidates;
+}
+
+/* ---- running -------------------------------------------------------------------------------------------- */
+
+/* Waits for the stream; passes a request to stop on to the kernels. */
+void kith_cuda_join::wait(const char *what) {
+  bool asked = false;
+  check(cudaEventRecord(session.event, session.stream), what);
+  cudaError_t state;
+  while ((state = cudaEventQuery(session.event)) == cudaErrorNotReady)
+    if (!asked && spec.stop.asked && spec.stop.asked(spec.stop.user)) {
+      asked = true;
+      check(cudaMemsetAsync(stop.get(), 0xFF, sizeof(int), session.side), what);
+    }
+  check(state, what);
+  if (asked)
+    fail(KITH_ERR_CANCELLED, "cancelled");
+}
+
+join_args kith_cuda_join::arguments(operation op) const {
+  join_args args{};
+  const cell_index &q = queries();
+  args.q_coords = q.coords.get();
+  args.q_ids = q.ids.get();
+  args.q_keys = q.find.keys;
+  args.tile_begin = tiles.begin.get();
+  args.n_tiles = index_b.n ? tiles.n : 0;
+  args.c_coords = index_b.coords.get();
+  args.c_ids = index_b.ids.get();
+  args.find = index_b.find;
+  args.grid = plan.grid;
+  args.steps = steps.get();
+  args.n_steps = plan.stencil.n_steps;
+  args.own_step = plan.stencil.own;
+  args.predicate = spec.predicate;
+  args.dim = a.dim;
+  args.one_set = spec.one_set;
+  args.half = op != COUNT && spec.half;
+  args.drop_self = spec.drop_self;
+  args.total = total.get();
+  args.end_row = UINT64_MAX;
+  args.stop = stop.get();
+  return args;
+}
+
+void kith_cuda_join::launch(const join_args &args, operation op) {
+  using launcher = void (*)(const join_args &, operation, bool, uint32_t, cudaStream_t);
+  static const launcher by_dim[] = {launch_join<0>, launch_join<1>, launch_join<2>,
+                                    launch_join<3>, launch_join<4>, launch_join<5>,
+                                    launch_join<6>, launch_join<7>, launch_join<8>};
+  by_dim[a.dim <= 8 ? a.dim : 0](args, op, is_f64, plan.tile_queries, session.stream);
+}
+
+void kith_cuda_join::read_tally(kith_cuda_tally *out, const char *what) {
+  kith_cuda::tally *host = (kith_cuda::tally *)session.pinned;
+  check(cudaMemcpyAsync(host, total.get(), sizeof *host, cudaMemcpyDeviceToHost, session.stream), what);
+  wait(what);
+  *out = kith_cuda_tally{host->pairs, host->tested, host->inside};
+}
+
+void kith_cuda_join::count(kith_cuda_tally *out) {
+  check(cudaMemsetAsync(total.get(), 0, sizeof(kith_cuda::tally), session.stream), "count");
+  launch(arguments(COUNT), COUNT);
+  read_tally(out, "count");
+}
+
+void kith_cuda_join::find_degrees() {
+  degrees = session.make<uint32_t>(a.n, "one count per point");
+  check(cudaMemsetAsync(degrees.get(), 0, a.n * sizeof(uint32_t), session.stream), "degrees");
+  check(cudaMemsetAsync(total.get(), 0, sizeof(kith_cuda::tally), session.stream), "degrees");
+  join_args args = arguments(DEGREES);
+  args.degrees = degrees.get();
+  launch(args, DEGREES);
+}
+
+void kith_cuda_join::degrees_to_host(uint64_t *out, kith_cuda_tally *tally) {
+  find_degrees();
+  auto wide = session.make<uint64_t>(a.n, "one count per point");
+  if (a.n > 0)
+    widen<<<blocks_for(a.n, THREADS), THREADS, 0, session.stream>>>(degrees.get(), a.n, wide.get());
+  check_launch("degrees");
+  read_tally(tally, "degrees");
+  copy_to_host(session, out, wide.get(), a.n * sizeof(uint64_t));
+}
+
+/* Where the rows begin: a running sum of the degrees. */
+void kith_cuda_join::find_offsets(kith_cuda_tally *tally) {
+  find_degrees();
+  offsets = session.make<uint64_t>(a.n + 1, "the offsets of the rows");
+  check(cudaMemsetAsync(offsets.get(), 0, sizeof(uint64_t), session.stream), "offsets");
+  if (a.n > 0) {
+    size_t bytes = 0;
+    auto scan = [&](void *room) {
+      check(cub::DeviceScan::InclusiveScanInit(room, bytes, degrees.get(), offsets.get() + 1,
+                                               ::cuda::std::plus<uint64_t>(), UINT64_C(0), (int64_t)a.n,
+                                               session.stream),
+            "offsets");
+    };
+    scan(nullptr);
+    auto room = session.make<char>(bytes, "the offsets of the rows");
+    scan(room.get());
+  }
+  degrees.reset();
+  read_tally(tally, "offsets");
+}
+
+void kith_cuda_join::offsets_to_host(uint64_t *out, kith_cuda_tally *tally) {
+  find_offsets(tally);
+  copy_to_host(session, out, offsets.get(), (a.n + 1) * sizeof(uint64_t));
+  host_offsets = out;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------------- */
+
+void kith_cuda_join::sort_rows(uint64_t first, uint64_t end, uint64_t pairs) {
+  auto sorted = session.make<uint32_t>(pairs, "sorting the rows");
+  thrust::counting_iterator<uint64_t> rows(0);
+  less_base place{offsets.get() + first, offset_of(first)};
+  auto begins = thrust::make_transform_iterator(rows, place);
+  size_t bytes = 0;
+  auto sort = [&](void *room) {
+    check(cub::DeviceSegmentedSort::SortKeys(room, bytes, window.neighbors.get(), sorted.get(), (int64_t)pairs,
+                                             (int64_t)(end - first), begins, begins + 1, session.stream),
+          "sorting the rows");
+  };
+  sort(nullptr);
+  auto room = session.make<char>(bytes, "sorting the rows");
+  sort(room.get());
+  window.neighbors = std::move(sorted);
+}
+
+uint64_t kith_cuda_join::offset_of(uint64_t row) {
+  if (host_offsets)
+    return host_offsets[row];
+  uint64_t *value = (uint64_t *)session.pinned;
+  check(cudaMemcpyAsync(value, offsets.get() + row, sizeof *value, cudaMemcpyDeviceToHost, session.stream),
+        "offsets");
+  session.wait("offsets");
+  return *value;
+}
+
+/* Makes rows [first, end) on the device. */
+void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
+  uint64_t pairs = offset_of(end) - offset_of(first);
+  window = kith_cuda_window{};
+  window.neighbors = session.make<uint32_t>(pairs, "the neighbour table");
+  if (spec.distances)
+    window.distances = session.make<double>(pairs, "the distances");
+  if (pairs > 0) {
+    join_args args = arguments(FILL);
+    args.offsets = offsets.get();
+    args.neighbors = window.neighbors.get();
+    args.first_row = first;
+    args.end_row = end;
+    launch(args, FILL);
+    if (spec.sorted)
+      sort_rows(first, end, pairs);
+    if (spec.distances)
+      find_distances<<<blocks_for((end - first) * 32, THREADS), THREADS, 0, session.stream>>>(
+          a, b, offsets.get(), first, end, window.neighbors.get(), window.distances.get());
+    check_launch("distances");
+  }
+  wait("filling the table");
+  window.first = first;
+  window.end = end;
+}
+
+/* Makes a window that holds rows [first, end), and as many more as fit. Out of device memory, it is halved
+ * until it holds no more than what was asked for. */
+void kith_cuda_join::cover(uint64_t first, uint64_t end) {
+  if (first >= window.first && end <= window.end)
+    return;
+  window = kith_cuda_window{};
+  uint64_t last = a.n;
+  for (;;) {
+    try {
+      make_window(first, last);
+      return;
+    } catch (const failure &f) {
+      bool smaller = last > end && (f.status == KITH_ERR_BUDGET || f.status == KITH_ERR_MEMORY);
+      if (!smaller)
+        throw;
+      last = std::max(end, first + (last - first) / 2);
+    }
+  }
+}
+
+void kith_cuda_join::rows_to_host(const kith_cuda_rows &rows) {
+  for (uint64_t first = rows.first_row; first < rows.end_row;) {
+    uint64_t end = rows.end_row;
+    for (;; end = first + (end - first) / 2) { /* what is asked for may exceed the device */
+      try {
+        cover(first, end);
+        break;
+      } catch (const failure &f) {
+        if (end - first < 2 || (f.status != KITH_ERR_BUDGET && f.status != KITH_ERR_MEMORY))
+          throw;
+      }
+    }
+    uint64_t from = host_offsets[first] - host_offsets[window.first];
+    uint64_t pairs = host_offsets[end] - host_offsets[first];
+    uint64_t to = host_offsets[first] - host_offsets[rows.first_row];
+    copy_to_host(session, rows.neighbors + to, window.neighbors.get() + from, pairs * sizeof(uint32_t));
+    if (rows.distances)
+      copy_to_host(session, rows.distances + to, window.distances.get() + from, pairs * sizeof(double));
+    first = end;
+  }
+}
+
+void kith_cuda_join::table_on_device(kith_table *table, kith_cuda_tally *tally) {
+  find_offsets(tally);
+  make_window(0, a.n);
+  table->n_rows = a.n;
+  table->n_pairs = window.neighbors.size();
+  table->neighbors = window.neighbors.release();
+  table->distances = window.distances.release();
+  table->offsets = offsets.release();
+  window = kith_cuda_window{};
+}

@@ -1,0 +1,55 @@
+/* A join on a GPU: what the calls of api.h work on. */
+#ifndef KITH_ENGINE_CUDA_JOIN_CUH
+#define KITH_ENGINE_CUDA_JOIN_CUH
+
+#include "engine/cuda/join_tile.cuh"
+
+/* Rows of the neighbour table on the device. */
+struct kith_cuda_window {
+  uint64_t first = 0, end = 0;
+  kith_cuda::buffer<uint32_t> neighbors;
+  kith_cuda::buffer<double> distances;
+};
+
+struct kith_cuda_join {
+  kith_cuda_session &session;
+  kith_cuda_spec spec;
+  kith_cuda::buffer<char> room_a, room_b; /* points moved here from the host */
+  kith_cuda::view a{}, b{};
+  bool is_f64 = false; /* the coordinates of the indexes */
+  kith_cuda::grid_plan plan{};
+  kith_cuda::cell_index index_a, index_b; /* index_a is unused when a set is joined with itself */
+  kith_cuda::tiles tiles;
+  kith_cuda::buffer<kith_step> steps;
+  kith_cuda::buffer<int> stop;
+  kith_cuda::buffer<kith_cuda::tally> total;
+  kith_cuda::buffer<uint32_t> degrees;
+  kith_cuda::buffer<uint64_t> offsets;
+  const uint64_t *host_offsets = nullptr; /* the caller's copy of them, once there is one */
+  kith_cuda_window window;
+
+  kith_cuda_join(kith_cuda_session &session, const kith_cuda_spec &spec);
+
+  void prepare(kith_cuda_info &info);
+  void count(kith_cuda_tally *out);
+  void degrees_to_host(uint64_t *out, kith_cuda_tally *tally);
+  void offsets_to_host(uint64_t *out, kith_cuda_tally *tally);
+  void rows_to_host(const kith_cuda_rows &rows);
+  void table_on_device(kith_table *table, kith_cuda_tally *tally);
+
+private:
+  const kith_cuda::cell_index &queries() const { return spec.one_set ? index_b : index_a; }
+  void describe(kith_cuda_info &info, const uint64_t invalid[2]) const;
+  void wait(const char *what);
+  kith_cuda::join_args arguments(kith_cuda::operation op) const;
+  void launch(const kith_cuda::join_args &args, kith_cuda::operation op);
+  void read_tally(kith_cuda_tally *out, const char *what);
+  void find_degrees();
+  void find_offsets(kith_cuda_tally *tally);
+  uint64_t offset_of(uint64_t row);
+  void sort_rows(uint64_t first, uint64_t end, uint64_t pairs);
+  void make_window(uint64_t first, uint64_t end);
+  void cover(uint64_t first, uint64_t end);
+};
+
+#endif

@@ -1,0 +1,501 @@
+/* Choosing the grid on the device: see index.cuh.
+ *
+ * One pass over the points finds their box and invalid rows and draws a sample. A second kernel counts, for
+ * every number of cut dimensions and side of the cells, how many sampled points lie near sampled queries. From
+ * that the host predicts the cost of every choice, in warp instructions a query, and takes the cheapest. Two
+ * short waits, some 0.1 ms in all: a join of a million points takes less than one. */
+#include "engine/cuda/index.cuh"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+namespace kith_cuda {
+
+namespace {
+
+enum { THREADS = 256, QUERIES = 64, MAX_SAMPLE = 4096, SPREAD_POINTS = 256 };
+enum { NUMBERS_BYTES = 64 << 10 }; /* of the pinned block, for counts */
+
+/* The sides tried, in units of the reach, and how far the stencil reaches from the middle of a cell. */
+constexpr double SIDES[] = {1.0 / 16, 1.0 / 8, 0.25, 0.5, 1, 2, 4, 8, 16, 64};
+enum { N_SIDES = sizeof SIDES / sizeof *SIDES };
+constexpr double half_width(double side) { return side < 1 ? 1 + side / 2 : 1.5 * side; }
+
+/* ---- looking at the points ------------------------------------------------------------------------------ */
+
+/* Order-preserving integers for atomicMin and atomicMax. */
+__host__ __device__ inline uint64_t ordered(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
+}
+inline double unordered(uint64_t bits) {
+  bits = bits >> 63 ? bits & ~(UINT64_C(1) << 63) : ~bits;
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+struct findings {
+  uint64_t invalid_rows;
+  uint64_t first_invalid; /* row * dim + column */
+};
+
+/* Threads keep to a column each; `threads` is a multiple of the dimension. Where columns are few, a block
+ * gathers what its threads found before it tells the device. */
+__global__ void find_box(view points, uint64_t threads, uint64_t *min, uint64_t *max, findings *found) {
+  __shared__ double lows[THREADS], highs[THREADS];
+  uint64_t t = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  uint32_t column = (uint32_t)(t % points.dim);
+  double low = INFINITY;
+  double high = -INFINITY;
+#pragma unroll 4
+  for (uint64_t i = t / points.dim; t < threads && i < points.n; i += threads / points.dim) {
+    double x = points.get(i, column);
+    if (isfinite(x)) {
+      low = fmin(low, x);
+      high = fmax(high, x);
+    } else {
+      atomicMin((unsigned long long *)&found->first_invalid, (unsigned long long)(i * points.dim + column));
+    }
+  }
+  lows[threadIdx.x] = low;
+  highs[threadIdx.x] = high;
+  __syncthreads();
+  if (threadIdx.x >= points.dim) /* another thread has this column */
+    return;
+  for (unsigned i = threadIdx.x; i < THREADS; i += points.dim) {
+    low = fmin(low, lows[i]);
+    high = fmax(high, highs[i]);
+  }
+  if (low <= high) {
+    atomicMin((unsigned long long *)&min[column], (unsigned long long)ordered(low));
+    atomicMax((unsigned long long *)&max[column], (unsigned long long)ordered(high));
+  }
+}
+
+__global__ void count_invalid(view points, findings *found) {
+  uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  bool invalid = false;
+  for (uint32_t c = 0; i < points.n && c < points.dim; c++)
+    invalid |= !isfinite(points.get(i, c));
+  int count = __syncthreads_count(invalid);
+  if (threadIdx.x == 0 && count)
+    atomicAdd((unsigned long long *)&found->invalid_rows, (unsigned long long)count);
+}
+
+__device__ uint64_t hash(uint64_t x) {
+  x += UINT64_C(0x9E3779B97F4A7C15);
+  x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return x ^ (x >> 31);
+}
+
+/* One row from each of equal strata, as doubles; the strata in a mixed order, so that the first rows are a
+ * sample of the whole too. An invalid row makes the sample a little worse, no more. */
+__global__ void draw_sample(view points, uint32_t wanted, double *sample) {
+  uint32_t s = blockIdx.x * blockDim.x + threadIdx.x;
+  if (s >= wanted)
+    return;
+  uint64_t stratum = (uint64_t)s * UINT32_C(2654435761) % wanted;
+  uint64_t begin = points.n * stratum / wanted;
+  uint64_t end = points.n * (stratum + 1) / wanted;
+  uint64_t row = begin + (end > begin + 1 ? hash(s) % (end - begin) : 0);
+  for (uint32_t c = 0; c < points.dim; c++) {
+    double x = points.get(row, c);
+    sample[(uint64_t)s * points.dim + c] = isfinite(x) ? x : 0;
+  }
+}
+
+/* ---- counting candidates -------------------------------------------------------------------------------- */
+
+struct sample_question {
+  const double *points, *queries; /* rows of dim doubles */
+  uint32_t n_points, n_queries, dim;
+  uint32_t n_dims;
+  uint32_t dims[KITH_GRID_DIMS];
+  double inverse_reach;
+  double half_widths[N_SIDES];
+};
+
+/* counts[j][s]: pairs of a query and a point within the reach in the first dimension, and in those up to j not
+ * held by a side finer than SIDES[s]. */
+__global__ void count_candidates(sample_question question, unsigned *counts) {
+  __shared__ unsigned local[KITH_GRID_DIMS][N_SIDES];
+  for (unsigned i = threadIdx.x; i < KITH_GRID_DIMS * N_SIDES; i += blockDim.x)
+    (&local[0][0])[i] = 0;
+  __syncthreads();
+  const double *query = question.queries + (uint64_t)blockIdx.x * question.dim;
+  for (uint32_t p = threadIdx.x; p < question.n_points; p += blockDim.x) {
+    const double *point = question.points + (uint64_t)p * question.dim;
+    int side = 0;
+    for (uint32_t j = 0; j < question.n_dims && side < N_SIDES; j++) {
+      double u = fabs(query[question.dims[j]] - point[question.dims[j]]) * question.inverse_reach;
+      if (j == 0 && u > 1)
+        break;
+      while (j > 0 && side < N_SIDES && u > question.half_widths[side])
+        side++;
+      if (side < N_SIDES)
+        atomicAdd(&local[j][side], 1U);
+    }
+  }
+  __syncthreads();
+  for (unsigned i = threadIdx.x; i < KITH_GRID_DIMS * N_SIDES; i += blockDim.x)
+    if ((&local[0][0])[i])
+      atomicAdd(&counts[i], (&local[0][0])[i]);
+}
+
+/* ---- the model ------------------------------------------------------------------------------------------ */
+
+/* What a stencil of k dimensions and some side looks like, in units of the reach: lengths along the rows. */
+struct shape {
+  double steps;   /* rows looked at */
+  double window;  /* their windows together, for a query of no extent */
+  double inside;  /* of which accepted untested, if all dimensions are cut */
+  double accepts; /* rows that accept anything */
+};
+
+shape measure(uint32_t k, double side) {
+  int reach = (int)ceil(1 / side);
+  shape shape{};
+  std::vector<int> offset(k, -reach);
+  for (;;) {
+    double near2 = 0;
+    double far2 = 0;
+    for (uint32_t j = 1; j < k; j++) {
+      double apart = abs(offset[j]);
+      double near = apart > 1 ? (apart - 1) * side : 0;
+      near2 += near * near;
+      far2 += (apart + 1) * side * (apart + 1) * side;
+    }
+    if (near2 <= 1) {
+      shape.steps++;
+      shape.window += 2 * sqrt(1 - near2);
+      if (far2 < 1) {
+        shape.inside += 2 * sqrt(1 - far2);
+        shape.accepts++;
+      }
+    }
+    uint32_t j = 1;
+    for (; j < k && offset[j] == reach; j++)
+      offset[j] = -reach;
+    if (j >= k)
+      return shape;
+    offset[j]++;
+  }
+}
+
+double rows_of(uint32_t k, double side) { return pow(2 * ceil(1 / side) + 1, k - 1); }
+
+enum { MAX_ROWS = 1024 };
+
+/* The shapes of all choices; made once. */
+const shape &shape_of(uint32_t k, int s) {
+  static const std::vector<shape> all = [] {
+    std::vector<shape> made(KITH_GRID_DIMS * N_SIDES);
+    for (uint32_t k = 1; k <= KITH_GRID_DIMS; k++)
+      for (int s = 0; s < N_SIDES; s++)
+        if (rows_of(k, SIDES[s]) <= MAX_ROWS)
+          made[(k - 1) * N_SIDES + s] = measure(k, SIDES[s]);
+    return made;
+  }();
+  return all[(k - 1) * N_SIDES + s];
+}
+
+struct option {
+  uint32_t k = 1;
+  double side = 1, x_side = 1;
+  uint32_t queries = 32;
+  double candidates = 0, cost = INFINITY;
+};
+
+/* Costs in warp instructions, about. Only ratios matter. */
+constexpr double COST_FIND = 160; /* the runs of up to 32 steps */
+constexpr double COST_LOAD = 30;  /* a candidate per lane */
+constexpr double COST_TILE = 120;
+constexpr double COST_APPEND = 6; /* 32 tests of a fill, beside the tests themselves */
+constexpr double COST_COPY = 9;   /* 32 pairs accepted untested */
+
+struct setting {
+  uint32_t dim;
+  double row_length; /* of the even box, in units of the reach */
+};
+
+/* Predicts the cost of one choice. `window` sampled candidates lie within the reach along the rows and in the
+ * stencil's rows. Tests count twice: once to count, once to fill. */
+option weigh(const setting &setting, uint32_t k, int s, uint32_t queries, double window) {
+  double side = SIDES[s];
+  const shape &shape = shape_of(k, s);
+  double per_reach = std::max(window / rows_of(k, side) / 2, 1e-9);
+  double in_row = std::max(per_reach * setting.row_length, 1.0);
+  double filled = std::min((double)queries, in_row);
+  double x_side = std::min(std::max(2 / per_reach, 1.0 / 16), 4.0);
+  double length = std::min(filled / per_reach, setting.row_length) + 2 * x_side;
+  double all = per_reach * (shape.window + shape.steps * std::min(length, setting.row_length));
+  double inside = k < setting.dim ? 0 : per_reach * std::max(shape.inside - shape.accepts * length, 0.0);
+  double tests = all - inside;
+  double used = filled / queries; /* share of the lanes that have a query */
+  double loads = tests * COST_LOAD / queries;
+  double per_test = 2 * (2 * setting.dim + 3) + COST_APPEND;
+  double rounds = ceil(shape.steps / queries);
+  double cost = (tests * per_test + loads + inside * COST_COPY) / 32 / used +
+                (2 * rounds * COST_FIND + COST_TILE) / 32 / used;
+  option o;
+  o.k = k;
+  o.side = side;
+  o.x_side = x_side;
+  o.queries = queries;
+  o.candidates = tests;
+  o.cost = cost;
+  return o;
+}
+
+/* ---- putting it together -------------------------------------------------------------------------------- */
+
+struct planner {
+  kith_cuda_session &session;
+  const kith_cuda_spec &spec;
+  view a, b;
+  uint32_t dim;
+  std::vector<double> min, max, low, high;
+  uint32_t n_sample, n_queries;
+  buffer<double> points, queries;
+  const double *spread; /* some rows of the sample, in pinned memory */
+  size_t n_spread;
+  kith_grid_spec grid_spec{};
+
+  planner(kith_cuda_session &session, const kith_cuda_spec &spec, const view &a, const view &b)
+      : session(session), spec(spec), a(a), b(b), dim(a.dim) {}
+
+  void look(uint64_t invalid[2]);
+  void look_at(const view &points, const char *name, uint64_t *invalid);
+  void draw();
+  void rank_dimensions();
+  void choose_box();
+  std::vector<double> candidates();
+  option choose(const std::vector<double> &counts);
+};
+
+[[noreturn]] void refuse_invalid(const view &points, const char *name, const findings &found) {
+  uint64_t row = found.first_invalid / points.dim;
+  uint32_t column = (uint32_t)(found.first_invalid % points.dim);
+  double value = 0;
+  float narrow = 0;
+  const char *at = points.data + (int64_t)row * points.row_stride + (int64_t)column * points.col_stride;
+  check(cudaMemcpy(points.is_f64 ? (void *)&value : (void *)&narrow, at, points.is_f64 ? 8 : 4,
+                   cudaMemcpyDeviceToHost),
+        "reading an invalid value");
+  char text[256];
+  snprintf(text, sizeof text,
+           "%s: row %llu, column %u is %g (counted from 0; invalid rows in all: %llu); remove such rows, or "
+           "skip them",
+           name, (unsigned long long)row, column, points.is_f64 ? value : (double)narrow,
+           (unsigned long long)found.invalid_rows);
+  fail(KITH_ERR_POINTS, text);
+}
+
+void planner::look_at(const view &points, const char *name, uint64_t *invalid) {
+  uint64_t bytes = 2 * dim * sizeof(uint64_t) + sizeof(findings);
+  std::vector<uint64_t> host(2 * dim, UINT64_MAX);
+  std::fill(host.begin() + dim, host.end(), 0);
+  findings none{0, UINT64_MAX};
+  auto room = session.make<char>(bytes, "the box around the points");
+  uint64_t *device_min = (uint64_t *)room.get();
+  findings *device_found = (findings *)(device_min + 2 * dim);
+  check(cudaMemcpyAsync(device_min, host.data(), 2 * dim * 8, cudaMemcpyHostToDevice, session.stream), "box");
+  check(cudaMemcpyAsync(device_found, &none, sizeof none, cudaMemcpyHostToDevice, session.stream), "box");
+  uint64_t wanted = std::min<uint64_t>(points.n * dim, (uint64_t)session.multiprocessors * 2048);
+  uint64_t threads = std::max<uint64_t>(wanted / dim, 1) * dim;
+  if (points.n > 0)
+    find_box<<<blocks_for(threads, THREADS), THREADS, 0, session.stream>>>(points, threads, device_min,
+                                                                           device_min + dim, device_found);
+  check_launch("box");
+  findings found;
+  check(cudaMemcpyAsync(host.data(), device_min, 2 * dim * 8, cudaMemcpyDeviceToHost, session.stream), "box");
+  check(cudaMemcpyAsync(&found, device_found, sizeof found, cudaMemcpyDeviceToHost, session.stream), "box");
+  session.wait("looking at the points");
+  *invalid = 0;
+  if (found.first_invalid != UINT64_MAX) {
+    count_invalid<<<blocks_for(points.n, THREADS), THREADS, 0, session.stream>>>(points, device_found);
+    check_launch("invalid rows");
+    check(cudaMemcpyAsync(&found, device_found, sizeof found, cudaMemcpyDeviceToHost, session.stream), "box");
+    session.wait("looking at the points");
+    *invalid = found.invalid_rows;
+    if (!spec.skip_invalid)
+      refuse_invalid(points, name, found);
+  }
+  for (uint32_t c = 0; c < dim; c++) {
+    if (host[c] == UINT64_MAX)
+      continue;
+    min[c] = std::min(min[c], unordered(host[c]));
+    max[c] = std::max(max[c], unordered(host[dim + c]));
+  }
+}
+
+void planner::look(uint64_t invalid[2]) {
+  min.assign(dim, INFINITY);
+  max.assign(dim, -INFINITY);
+  draw(); /* before the wait */
+  look_at(a, "a", &invalid[0]);
+  invalid[1] = 0;
+  if (!spec.one_set)
+    look_at(b, "b", &invalid[1]);
+  for (uint32_t c = 0; c < dim; c++)
+    if (!(min[c] <= max[c]))
+      min[c] = max[c] = 0;
+}
+
+void planner::draw() {
+  uint64_t most = std::max<uint64_t>((uint64_t)MAX_SAMPLE * 16 / dim, SPREAD_POINTS);
+  n_sample = (uint32_t)std::min<uint64_t>({b.n, (uint64_t)MAX_SAMPLE, most});
+  n_queries = (uint32_t)std::min<uint64_t>(a.n, QUERIES);
+  points = session.make<double>((uint64_t)n_sample * dim, "a sample of the points");
+  queries = session.make<double>((uint64_t)n_queries * dim, "a sample of the points");
+  if (n_sample)
+    draw_sample<<<blocks_for(n_sample, THREADS), THREADS, 0, session.stream>>>(b, n_sample, points.get());
+  if (n_queries)
+    draw_sample<<<1, QUERIES, 0, session.stream>>>(a, n_queries, queries.get());
+  check_launch("sample");
+  size_t room = (KITH_CUDA_PINNED_BYTES - NUMBERS_BYTES) / (dim * sizeof(double));
+  n_spread = std::min<size_t>({n_sample, SPREAD_POINTS, room});
+  spread = (const double *)((char *)session.pinned + NUMBERS_BYTES);
+  check(cudaMemcpyAsync((void *)spread, points.get(), n_spread * dim * sizeof(double), cudaMemcpyDeviceToHost,
+                        session.stream),
+        "sample");
+}
+
+/* Keeps the dimensions of largest variance. */
+void planner::rank_dimensions() {
+  size_t rows = n_spread;
+  std::vector<std::pair<double, uint32_t>> ranked;
+  for (uint32_t c = 0; c < dim; c++) {
+    double mean = 0;
+    double square = 0;
+    for (size_t r = 0; r < rows; r++)
+      mean += spread[r * dim + c] / (double)rows;
+    for (size_t r = 0; r < rows; r++)
+      square += (spread[r * dim + c] - mean) * (spread[r * dim + c] - mean) * 0x1p-100;
+    ranked.push_back({-square, c});
+  }
+  std::sort(ranked.begin(), ranked.end());
+  grid_spec.k = std::min<uint32_t>(dim, KITH_GRID_DIMS);
+  for (uint32_t j = 0; j < grid_spec.k; j++)
+    grid_spec.dims[j] = ranked[j].second;
+}
+
+/* Far outliers and heavy tails would be most of the box: it is cut evenly without them. */
+void planner::choose_box() {
+  low = min;
+  high = max;
+  size_t rows = n_spread;
+  std::vector<double> column(rows);
+  for (uint32_t j = 0; rows > 0 && j < grid_spec.k; j++) {
+    uint32_t d = grid_spec.dims[j];
+    for (size_t r = 0; r < rows; r++)
+      column[r] = spread[r * dim + d];
+    std::nth_element(column.begin(), column.begin() + rows / 4, column.end());
+    double first = column[rows / 4];
+    size_t last = rows - 1 - rows / 4;
+    std::nth_element(column.begin(), column.begin() + last, column.end());
+    double third = column[last];
+    double width = fmax(third - first, 256 * spec.predicate.reach);
+    if (!(high[d] - low[d] > 128 * width))
+      continue;
+    low[d] = fmax(low[d], first - 2 * width);
+    high[d] = fmin(high[d], third + 2 * width);
+  }
+}
+
+/* [k - 1][side]: points in the window of a query, expected. Where the sample met too few, what uniform points
+ * would give. */
+std::vector<double> planner::candidates() {
+  uint32_t n_dims = grid_spec.k;
+  auto device = session.make<unsigned>(KITH_GRID_DIMS * N_SIDES, "planning");
+  check(cudaMemsetAsync(device.get(), 0, KITH_GRID_DIMS * N_SIDES * sizeof(unsigned), session.stream), "plan");
+  sample_question question{points.get(), queries.get(), n_sample, n_queries, dim, n_dims, {}, 0, {}};
+  for (int s = 0; s < N_SIDES; s++)
+    question.half_widths[s] = half_width(SIDES[s]);
+  memcpy(question.dims, grid_spec.dims, sizeof question.dims);
+  question.inverse_reach = 1 / spec.predicate.reach;
+  if (n_queries && n_sample)
+    count_candidates<<<n_queries, THREADS, 0, session.stream>>>(question, device.get());
+  check_launch("plan");
+  unsigned *met = (unsigned *)session.pinned;
+  check(cudaMemcpyAsync(met, device.get(), KITH_GRID_DIMS * N_SIDES * sizeof(unsigned), cudaMemcpyDeviceToHost,
+                        session.stream),
+        "plan");
+  session.wait("planning");
+  std::vector<double> counts(KITH_GRID_DIMS * N_SIDES);
+  double scale = n_queries && n_sample ? (double)b.n / n_sample / n_queries : 0;
+  auto share = [&](uint32_t j, double width) {
+    double extent = (high[grid_spec.dims[j]] - low[grid_spec.dims[j]]) / spec.predicate.reach;
+    return width < extent ? width / extent : 1.0;
+  };
+  for (int s = 0; s < N_SIDES; s++) {
+    double uniform = (double)b.n * share(0, 2);
+    for (uint32_t j = 0; j < n_dims; j++) {
+      if (j > 0)
+        uniform *= share(j, 2 * half_width(SIDES[s]));
+      double seen = 0;
+      for (int t = 0; t <= s; t++)
+        seen += met[j * N_SIDES + t];
+      double trust = seen < 4 ? 0 : std::min(seen / 32, 1.0);
+      counts[j * N_SIDES + s] = trust * seen * scale + (1 - trust) * uniform;
+    }
+  }
+  return counts;
+}
+
+option planner::choose(const std::vector<double> &counts) {
+  uint32_t d = grid_spec.dims[0];
+  setting setting{dim, std::max((high[d] - low[d]) / spec.predicate.reach, 1.0)};
+  option best;
+  best.candidates = (double)b.n;
+  for (uint32_t k = 1; k <= grid_spec.k; k++)
+    for (int s = 0; s < N_SIDES; s++)
+      for (uint32_t queries : {8U, 32U}) {
+        if ((spec.index_dims && k != spec.index_dims) || rows_of(k, SIDES[s]) > MAX_ROWS)
+          continue;
+        option o = weigh(setting, k, s, queries, counts[(k - 1) * N_SIDES + s]);
+        if (o.cost < best.cost)
+          best = o;
+      }
+  if (spec.cell_side > 0)
+    best.side = spec.cell_side;
+  if (spec.index_dims)
+    best.k = spec.index_dims;
+  return best;
+}
+
+} // namespace
+
+grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, const view &a, const view &b,
+                    uint64_t invalid[2]) {
+  planner planner(session, spec, a, b);
+  planner.look(invalid);
+  planner.rank_dimensions();
+  planner.choose_box();
+  option best = planner.choose(planner.candidates());
+  kith_grid_spec &grid_spec = planner.grid_spec;
+  grid_spec.k = best.k;
+  grid_spec.row_side = best.side;
+  grid_spec.x_side = best.x_side;
+  grid_spec.low = planner.low.data();
+  grid_spec.high = planner.high.data();
+  grid_spec.min = planner.min.data();
+  grid_spec.max = planner.max.data();
+  grid_spec.dim = a.dim;
+  grid_plan plan;
+  plan.tile_queries = best.queries;
+  plan.candidates = best.candidates;
+  kith_grid_make(&plan.grid, &grid_spec, &spec.predicate);
+  while (!kith_stencil_make(&plan.stencil, &plan.grid, &grid_spec, &spec.predicate)) {
+    grid_spec.k--;
+    kith_grid_make(&plan.grid, &grid_spec, &spec.predicate);
+  }
+  return plan;
+}
+
+} // namespace kith_cuda

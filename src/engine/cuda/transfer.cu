@@ -1,0 +1,187 @@
+/* Transfers: see transfer.cuh. */
+#include "engine/cuda/transfer.cuh"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace {
+
+enum { BUFFERS = 2, MAX_THREADS = 8 };
+constexpr uint64_t BUFFER_BYTES = 4 << 20;
+constexpr uint64_t SMALL = 1 << 20; /* what the driver copies fast enough */
+
+} // namespace
+
+/* The streams and buffers of one thread. */
+struct kith_cuda_lane {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t done[BUFFERS] = {};
+  char *buffer[BUFFERS] = {};
+};
+
+struct kith_cuda_ring {
+  std::vector<kith_cuda_lane> lanes;
+  cudaEvent_t ready = nullptr; /* what the session's stream has done before a transfer */
+};
+
+namespace kith_cuda {
+
+namespace {
+
+kith_cuda_ring &ring_of(kith_cuda_session &session) {
+  if (session.ring)
+    return *session.ring;
+  session.ring = new kith_cuda_ring;
+  kith_cuda_ring &ring = *session.ring;
+  check(cudaEventCreateWithFlags(&ring.ready, cudaEventDisableTiming), "event");
+  ring.lanes.resize(std::min<uint32_t>(std::max<uint32_t>(session.threads, 1), MAX_THREADS));
+  for (kith_cuda_lane &lane : ring.lanes) {
+    check(cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking), "stream");
+    for (int i = 0; i < BUFFERS; i++) {
+      check(cudaEventCreateWithFlags(&lane.done[i], cudaEventDisableTiming), "event");
+      check(cudaHostAlloc((void **)&lane.buffer[i], BUFFER_BYTES, cudaHostAllocDefault), "pinned memory");
+    }
+  }
+  return ring;
+}
+
+/* Runs fn(lane, piece) for all pieces on the threads of the ring; the first failure is thrown on. */
+template <typename F> void each_piece(kith_cuda_session &session, uint64_t pieces, F work) {
+  kith_cuda_ring &ring = ring_of(session);
+  std::atomic<bool> failed{false};
+  std::mutex lock;
+  failure first{KITH_OK, ""};
+  auto guarded = [&](size_t number) {
+    try {
+      check(cudaSetDevice(session.device), "device");
+      work(ring.lanes[number], number);
+    } catch (const failure &f) {
+      std::lock_guard<std::mutex> hold(lock);
+      first = f;
+      failed = true;
+    }
+  };
+  size_t threads = (size_t)std::min<uint64_t>(pieces, ring.lanes.size());
+  std::vector<std::thread> team;
+  for (size_t t = 1; t < threads; t++)
+    team.emplace_back(guarded, t);
+  if (threads > 0)
+    guarded(0);
+  for (std::thread &thread : team)
+    thread.join();
+  if (failed)
+    throw first;
+}
+
+/* One buffer's worth on its way. */
+struct piece {
+  uint64_t at = 0, bytes = 0;
+};
+
+} // namespace
+
+void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64_t bytes) {
+  if (bytes <= SMALL) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, session.stream), "copy to the host");
+    session.wait("copy to the host");
+    return;
+  }
+  kith_cuda_ring &ring = ring_of(session);
+  check(cudaEventRecord(ring.ready, session.stream), "event");
+  std::atomic<uint64_t> next{0};
+  uint64_t pieces = (bytes + BUFFER_BYTES - 1) / BUFFER_BYTES;
+  each_piece(session, pieces, [&](kith_cuda_lane &lane, size_t) {
+    check(cudaStreamWaitEvent(lane.stream, ring.ready, 0), "event");
+    piece pending[BUFFERS];
+    auto start = [&](int i) {
+      uint64_t number = next.fetch_add(1);
+      pending[i].bytes = 0;
+      if (number >= pieces)
+        return;
+      pending[i] = piece{number * BUFFER_BYTES, std::min(BUFFER_BYTES, bytes - number * BUFFER_BYTES)};
+      check(cudaMemcpyAsync(lane.buffer[i], (const char *)from + pending[i].at, pending[i].bytes,
+                            cudaMemcpyDeviceToHost, lane.stream),
+            "copy to the host");
+      check(cudaEventRecord(lane.done[i], lane.stream), "event");
+    };
+    for (int i = 0; i < BUFFERS; i++)
+      start(i);
+    for (int i = 0; pending[i].bytes; i = (i + 1) % BUFFERS) {
+      check(cudaEventSynchronize(lane.done[i]), "copy to the host");
+      memcpy((char *)to + pending[i].at, lane.buffer[i], pending[i].bytes);
+      start(i);
+    }
+  });
+}
+
+namespace {
+
+bool is_packed(const kith_points &p, int64_t width) {
+  return p.col_stride == width && p.row_stride == (int64_t)p.dim * width;
+}
+
+/* Rows [first, first + n) in C order. */
+void pack_rows(const kith_points &p, uint64_t first, uint64_t n, size_t width, char *to) {
+  if (is_packed(p, (int64_t)width)) {
+    memcpy(to, (const char *)p.data + first * p.dim * width, n * p.dim * width);
+    return;
+  }
+  for (uint64_t i = first; i < first + n; i++)
+    for (uint32_t c = 0; c < p.dim; c++, to += width)
+      memcpy(to, (const char *)p.data + (int64_t)i * p.row_stride + (int64_t)c * p.col_stride, width);
+}
+
+} // namespace
+
+void copy_rows_to_device(kith_cuda_session &session, void *to, const kith_points &from) {
+  size_t width = from.dtype == KITH_F64 ? sizeof(double) : sizeof(float);
+  uint64_t row_bytes = from.dim * width;
+  uint64_t rows = std::max<uint64_t>(std::min(BUFFER_BYTES / row_bytes, from.n / 16 + 1), 1);
+  if (row_bytes > BUFFER_BYTES)
+    fail(KITH_ERR_UNSUPPORTED, "points of so many dimensions do not fit the buffers of the GPU engine");
+  uint64_t pieces = (from.n + rows - 1) / rows;
+  std::atomic<uint64_t> next{0};
+  session.wait("memory for the points");
+  each_piece(session, pieces, [&](kith_cuda_lane &lane, size_t) {
+    bool used[BUFFERS] = {};
+    for (int i = 0;; i = (i + 1) % BUFFERS) {
+      uint64_t number = next.fetch_add(1);
+      if (number >= pieces)
+        break;
+      if (used[i])
+        check(cudaEventSynchronize(lane.done[i]), "copy to the device");
+      used[i] = true;
+      uint64_t n = std::min(rows, from.n - number * rows);
+      pack_rows(from, number * rows, n, width, lane.buffer[i]);
+      check(cudaMemcpyAsync((char *)to + number * rows * row_bytes, lane.buffer[i], n * row_bytes,
+                            cudaMemcpyHostToDevice, lane.stream),
+            "copy to the device");
+      check(cudaEventRecord(lane.done[i], lane.stream), "event");
+    }
+    check(cudaStreamSynchronize(lane.stream), "copy to the device");
+  });
+}
+
+void destroy_ring(kith_cuda_session &session) {
+  if (!session.ring)
+    return;
+  for (kith_cuda_lane &lane : session.ring->lanes) {
+    for (int i = 0; i < BUFFERS; i++) {
+      cudaFreeHost(lane.buffer[i]);
+      if (lane.done[i])
+        cudaEventDestroy(lane.done[i]);
+    }
+    if (lane.stream)
+      cudaStreamDestroy(lane.stream);
+  }
+  if (session.ring->ready)
+    cudaEventDestroy(session.ring->ready);
+  delete session.ring;
+  session.ring = nullptr;
+}
+
+} // namespace kith_cuda

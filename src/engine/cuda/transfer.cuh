@@ -1,0 +1,23 @@
+/* Copies between host and device memory at the speed of the bus.
+ *
+ * The driver copies ordinary (pageable) memory through a buffer of its own, on one thread, at a fraction of
+ * what the bus can do. Here several threads each own a stream and two pinned buffers: while one buffer crosses
+ * the bus, the thread empties (or fills) the other. The buffers belong to the session and are made once. */
+#ifndef KITH_ENGINE_CUDA_TRANSFER_CUH
+#define KITH_ENGINE_CUDA_TRANSFER_CUH
+
+#include "engine/cuda/device.cuh"
+
+namespace kith_cuda {
+
+/* The work queued on the session's stream is waited for first. */
+void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64_t bytes);
+
+/* Rows of `width` contiguous bytes, `stride` bytes apart in host memory, packed on the device. Complete when it
+ * returns. */
+void copy_rows_to_device(kith_cuda_session &session, void *to, const kith_points &from);
+
+void destroy_ring(kith_cuda_session &session);
+
+} // namespace kith_cuda
+#endif
