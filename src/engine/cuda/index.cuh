@@ -84,7 +84,7 @@ struct tiles {
 struct grid_plan {
   kith_grid grid;
   kith_stencil stencil;
-  uint32_t tile_queries; /* 8 or 32 */
+  uint32_t tile_queries; /* at most: a small tile or 32 */
   double candidates;     /* per query, expected */
 };
 

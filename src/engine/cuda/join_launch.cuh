@@ -8,7 +8,7 @@ namespace kith_cuda {
 
 template <int D, typename T, int G>
 void launch_operation(const join_args &args, operation op, cudaStream_t stream) {
-  unsigned blocks = blocks_for(args.n_tiles, WARPS * (32 / G));
+  unsigned blocks = blocks_for(args.n_tiles, WARPS);
   if (blocks == 0)
     return;
   if (op == COUNT)
@@ -22,12 +22,13 @@ void launch_operation(const join_args &args, operation op, cudaStream_t stream) 
 
 template <int D>
 void launch_join(const join_args &args, operation op, bool is_f64, uint32_t tile_queries, cudaStream_t stream) {
-  if (is_f64 && tile_queries == 8)
-    launch_operation<D, double, 8>(args, op, stream);
+  constexpr int SMALL = small_tile(D);
+  if (is_f64 && tile_queries == SMALL)
+    launch_operation<D, double, SMALL>(args, op, stream);
   else if (is_f64)
     launch_operation<D, double, 32>(args, op, stream);
-  else if (tile_queries == 8)
-    launch_operation<D, float, 8>(args, op, stream);
+  else if (tile_queries == SMALL)
+    launch_operation<D, float, SMALL>(args, op, stream);
   else
     launch_operation<D, float, 32>(args, op, stream);
 }

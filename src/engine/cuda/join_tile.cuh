@@ -1,17 +1,19 @@
 /* join_tile: the default kernel.
  *
- * A group of G lanes (8 or 32) takes a tile: up to G queries that lie one after the other in a row of cells, a
- * query per lane. The lanes first find the runs of the stencil's steps, G at a time. What lies wholly within
- * eps is counted, or copied to the rows of all queries, untested. The rest is laid end to end, whatever the
- * lengths of the runs, and read in chunks of 32 candidates through shared memory; every lane tests its query
- * against all of them, 2 D + 2 instructions a test:
+ * A warp takes a tile: up to G queries (8 to 32) that lie one after the other in a row of cells. Its lanes
+ * first find the runs of the stencil's steps, a lane a step. What lies wholly within eps is counted, or copied
+ * to the rows of all queries, untested. The rest is laid end to end, whatever the lengths of the runs. In four
+ * dimensions and more, candidates farther than eps from the box around the queries are dropped: most of a
+ * stencil is corners. What is left is tested in chunks of 32 * 32 / G: a lane holds 32 / G candidates in
+ * registers and tests all queries of the tile against them, which it reads from shared memory:
  *
- *   s = D2 - eps2 in float32, its sign shifted into a mask (one funnel shift), and the smallest |s| kept. If
- * that is within the band of the predicate for any lane, the chunk's masks are made again by the definition.
+ *   s = D2 - eps2 in float32; the signs of a warp, in one vote, are the mask of 32 candidates for one query,
+ * kept by one lane. The smallest |s| is kept too: if any is within the band of the predicate, the masks of the
+ * chunk are made again by the definition.
  *
- * Masks are counted, or expanded into a buffer per lane that leaves in aligned sectors of 8 ids. No atomics, no
- * branches a candidate; the same order in every run: untested pairs of a batch of steps first, then the others,
- * by position.
+ * Masks are counted, or expanded into a buffer per row that leaves in aligned sectors of 8 ids. No atomics, no
+ * branches a candidate, and the same order in every run: in a row, the untested pairs of a batch of 32 steps
+ * come first, then the others, by position.
  *
  * Counting a set against itself looks at each unordered pair once: at candidates that come after the query. */
 #ifndef KITH_ENGINE_CUDA_JOIN_TILE_CUH
@@ -23,8 +25,11 @@ namespace kith_cuda {
 
 enum operation { COUNT, DEGREES, FILL };
 
-enum { CHUNK = 32, WARPS = 4 };
+enum { WARPS = 4, SECTOR = 8, LINE = 32 /* ids */ };
 constexpr unsigned ALL_LANES = 0xFFFFFFFFU;
+
+/* Queries in a small tile: fewer candidates for each of them, more work to find those. */
+constexpr uint32_t small_tile(uint32_t dim) { return dim >= 1 && dim <= 3 ? 8 : 16; }
 
 struct tally {
   unsigned long long pairs, tested, inside;
@@ -57,68 +62,39 @@ struct join_args {
   const int *stop;
 };
 
-/* Coordinates of a candidate in shared memory, padded for wide loads. */
+/* Coordinates of a query in shared memory, padded for wide loads. */
 template <int D> constexpr int padded = D <= 1 ? 1 : D <= 2 ? 2 : D <= 4 ? 4 : 8;
 
-/* A lane's ids on their way out: up to 7 left over and 32 new ones; the stride keeps 16-byte accesses of
- * neighbouring lanes in different banks. */
-enum { OUT_STRIDE = 44, SECTOR = 8 };
-
 template <int D, int G, operation OP> struct warp_memory {
-  static constexpr int GROUPS = 32 / G;
-  /* Groups are 8 words apart in the banks, so that they may read at once. */
-  static constexpr int COORDS = CHUNK * padded<D> + 8;
-  alignas(16) float coords[D ? GROUPS * COORDS : 4];
-  alignas(16) uint32_t out[OP == FILL ? 32 * OUT_STRIDE : 4];
-  uint32_t ids[GROUPS][CHUNK];
-  uint32_t positions[GROUPS][CHUNK];
-  uint32_t test_end[GROUPS][2 * G], test_base[GROUPS][2 * G];
-  uint32_t inside_end[GROUPS][G], inside_base[GROUPS][G];
+  static constexpr int PARTS = 32 / G;
+  static constexpr bool PRUNES = D >= 4;
+  static constexpr int CHUNK = 32 * PARTS;
+  static constexpr int QUEUE = PRUNES ? 2 * CHUNK : CHUNK;
+  /* A row's ids on their way out: up to 7 left over and a chunk of new ones; the stride keeps 16-byte accesses
+   * of neighbouring lanes in different banks. */
+  static constexpr int OUT_STRIDE = CHUNK + 12;
+  static constexpr int BLOCK = 512; /* ids copied to all rows at once */
+
+  alignas(16) float queries[D ? G * padded<D> : 4];
+  alignas(16) float low[D ? D : 1], high[D ? D : 1]; /* the box around them */
+  uint32_t own[G], own_id[G];                        /* their positions and ids */
+  /* the runs of a batch of steps, end to end: position = place + base */
+  uint32_t test_end[64], test_base[64], inside_end[32], inside_base[32];
+  union {
+    struct { /* candidates waiting to be tested */
+      float queue[D ? D : 1][D ? QUEUE : 1];
+      uint32_t queue_position[QUEUE];
+      uint32_t queue_id[QUEUE];
+    };
+    uint32_t block[OP == FILL ? BLOCK : 1]; /* or ids to be copied */
+  };
+  alignas(16) uint32_t out[OP == FILL ? G * OUT_STRIDE : 4];
 };
 
-/* The ids of one row on their way to memory. */
-struct row_writer {
-  uint32_t *buffer; /* of the lane, in shared memory */
-  uint32_t *sector; /* where buffer[0] goes: aligned */
-  uint32_t have;    /* ids in the buffer, `skip` places before them included */
-  uint32_t skip;
-
-  __device__ void open(uint32_t *lane_buffer, uint32_t *row) {
-    buffer = lane_buffer;
-    skip = have = (uint32_t)((uint64_t)row / sizeof(uint32_t)) % SECTOR;
-    sector = row - skip;
-  }
-  __device__ void flush() {
-    uint32_t whole = have / SECTOR * SECTOR;
-    for (uint32_t at = 0; at < whole; at += SECTOR) {
-      uint4 first = *(const uint4 *)(buffer + at);
-      uint4 second = *(const uint4 *)(buffer + at + 4);
-      if (skip == 0) {
-        *(uint4 *)(sector + at) = first;
-        *(uint4 *)(sector + at + 4) = second;
-      } else {
-        for (uint32_t i = skip; i < SECTOR; i++)
-          sector[at + i] = buffer[at + i];
-        skip = 0;
-      }
-    }
-    if (whole && have > whole) {
-      *(uint4 *)buffer = *(const uint4 *)(buffer + whole);
-      *(uint4 *)(buffer + 4) = *(const uint4 *)(buffer + whole + 4);
-    }
-    sector += whole;
-    have -= whole;
-  }
-  __device__ void close() {
-    for (uint32_t i = skip; i < have; i++)
-      sector[i] = buffer[i];
-  }
-};
-
-/* The masks of a chunk by the definition: bit 31 - b for candidate b. Not inlined: it is rare, and large. */
+/* The masks of 32 candidates by the definition: bit b for candidate b. Not inlined: it is rare, and large. */
 template <typename T>
-__device__ __noinline__ uint32_t settle_chunk(const T *query, const T *candidates, const uint32_t *positions,
-                                              uint32_t n, uint32_t dim, double eps2) {
+__device__ __noinline__ uint32_t settle(const T *query, const T *candidates, const uint32_t *positions,
+                                        uint32_t n, uint32_t dim, double eps2) {
   uint32_t mask = 0;
   for (uint32_t b = 0; b < n; b++) {
     const T *candidate = candidates + (uint64_t)positions[b] * dim;
@@ -128,43 +104,49 @@ __device__ __noinline__ uint32_t settle_chunk(const T *query, const T *candidate
       d2 = __dadd_rn(d2, __dmul_rn(t, t));
     }
     if (d2 <= eps2)
-      mask |= 0x80000000U >> b;
+      mask |= 1U << b;
   }
   return mask;
 }
 
-/* One warp's view of its tiles. */
+/* One warp's view of its tile. */
 template <int D, typename T, int G, operation OP> struct tile_join {
-  static constexpr int GROUPS = 32 / G;
   using shared = warp_memory<D, G, OP>;
+  static constexpr int PARTS = shared::PARTS;
+  static constexpr uint32_t CHUNK = shared::CHUNK;
+  static constexpr bool PRUNES = shared::PRUNES;
 
   const join_args &args;
   shared &memory;
-  const uint32_t lane, group, sub;
-  /* the group's tile */
+  const uint32_t lane;
+  const uint32_t mine, part; /* the query whose masks this lane keeps, and which 32 candidates of a chunk */
+  /* the tile */
   uint32_t begin = 0, end = 0;
+  uint32_t n_queries = 0;
   uint64_t row = 0;
   uint32_t x_first = 0, x_last = 0;
   bool accepts = false; /* its cells and those around are even: pairs may be accepted untested */
-  /* the lane's query */
-  uint32_t own = 0, own_id = 0;
-  bool has = false;
-  bool busy = false; /* some lane of the group has one */
-  float q[D ? D : 1];
   double origin[sizeof(T) == 8 && D ? D : 1];
-  float band;
-  uint32_t found = 0;
-  row_writer writer;
-  /* the runs of a batch of steps, end to end */
+  float band = 0, prune_band = 0;
+  /* the runs of a batch */
   uint32_t n_test = 0, n_inside = 0;
-  uint32_t self_inside = UINT32_MAX; /* the query's own place among those accepted untested */
+  uint32_t self_inside = UINT32_MAX; /* the place of query `mine` among those accepted untested */
+  bool own_row = false;              /* the own row is in the batch, and not all pairs there count */
+  /* the row of query `mine` */
+  uint64_t found = 0;
+  uint32_t *sector = nullptr; /* where its buffer begins in memory: aligned */
+  uint32_t have = 0;          /* ids in the buffer, with `skip` places before them that are not its own */
+  uint32_t skip = 0;
   uint64_t tested = 0, inside = 0, counted = 0;
 
   __device__ tile_join(const join_args &args, shared &memory)
-      : args(args), memory(memory), lane(threadIdx.x % 32), group(lane / G), sub(lane % G) {}
+      : args(args), memory(memory), lane(threadIdx.x % 32), mine(lane % G), part(lane / G) {}
 
   __device__ uint32_t dim() const { return D ? D : args.dim; }
-  __device__ const T *query() const { return (const T *)args.q_coords + (uint64_t)own * dim(); }
+  __device__ bool has() const { return mine < n_queries; }
+  __device__ const T *query(uint32_t position) const {
+    return (const T *)args.q_coords + (uint64_t)position * dim();
+  }
   __device__ const T *candidate(uint32_t position) const {
     return (const T *)args.c_coords + (uint64_t)position * dim();
   }
@@ -185,58 +167,107 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     return true;
   }
 
-  /* float64 coordinates are tested relative to the tile's first query: see predicate.h. */
-  __device__ void load_query() {
+  __device__ bool may_accept() const {
+    bool tails = false;
+    for (uint32_t j = 0; j < args.grid.k; j++)
+      tails |= args.grid.tails[j];
+    return !args.half && (!tails || (kith_grid_is_even(&args.grid, 0, x_first) &&
+                                     kith_grid_is_even(&args.grid, 0, x_last) && rows_are_even()));
+  }
+
+  /* Lists the queries of the tile: those whose rows are wanted. */
+  __device__ void list_queries() {
+    uint32_t position = begin + lane;
+    bool wanted = lane < G && position < end;
+    uint32_t id = wanted ? args.q_ids[position] : 0;
+    if (OP == FILL)
+      wanted = wanted && id >= args.first_row && id < args.end_row;
+    uint32_t all = __ballot_sync(ALL_LANES, wanted);
+    n_queries = __popc(all);
+    if (wanted) {
+      uint32_t at = __popc(all & ((1U << lane) - 1));
+      memory.own[at] = position;
+      memory.own_id[at] = id;
+    }
+    __syncwarp();
+  }
+
+  /* Puts the coordinates in shared memory, and a box around them. float64 coordinates are relative to the first
+   * query of the tile: see predicate.h. */
+  __device__ void load_queries() {
     band = args.predicate.filter ? args.predicate.band : INFINITY;
     if constexpr (D == 0) {
       band = INFINITY;
-    } else if constexpr (sizeof(T) == 4) {
-#pragma unroll
-      for (int c = 0; c < D; c++)
-        q[c] = has ? (float)query()[c] : 0;
     } else {
-      const T *first = (const T *)args.q_coords + (uint64_t)(begin < end ? begin : 0) * D;
+      bool is_query = lane < n_queries;
+      const T *from = query(memory.own[is_query ? lane : 0]);
       double square = 0;
 #pragma unroll
       for (int c = 0; c < D; c++) {
-        origin[c] = first[c];
-        double relative = has ? query()[c] - origin[c] : 0;
-        q[c] = (float)relative;
-        square += relative * relative;
+        float x;
+        if constexpr (sizeof(T) == 8) {
+          origin[c] = query(memory.own[0])[c];
+          double relative = from[c] - origin[c];
+          square += relative * relative;
+          x = (float)relative;
+        } else {
+          x = from[c];
+        }
+        if (is_query)
+          memory.queries[lane * padded<D> + c] = x;
+        if (PRUNES)
+          bound(c, x);
       }
-      for (int step = G / 2; step; step /= 2)
-        square = fmax(square, __shfl_xor_sync(ALL_LANES, square, step));
-      kith_predicate narrow = args.predicate;
-      bool near = kith_predicate_narrow(&narrow, D, sqrt(square) * (1 + 0x1p-20));
-      band = near ? narrow.band : INFINITY;
+      if constexpr (sizeof(T) == 8)
+        narrow(square);
+      /* Rounding in beyond_box costs (D + 4) 2^-24 of eps2 at most, as in the predicate. Where coordinates are
+       * relative to an origin, the nearest point of the box may be a corner, sqrt(D) times as far from it as
+       * any query: three times the band. */
+      prune_band = (float)args.predicate.eps2 * 0x1p-20f + (sizeof(T) == 8 ? 3 * band : 0);
+      prune_band = isinf(band) ? INFINITY : prune_band;
+    }
+    __syncwarp();
+  }
+
+  /* Lanes without a query have the coordinates of the first one. */
+  __device__ void bound(int c, float x) {
+    float low = x;
+    float high = x;
+#pragma unroll
+    for (int step = 16; step; step /= 2) {
+      low = fminf(low, __shfl_xor_sync(ALL_LANES, low, step));
+      high = fmaxf(high, __shfl_xor_sync(ALL_LANES, high, step));
+    }
+    if (lane == 0) {
+      memory.low[c] = low;
+      memory.high[c] = high;
     }
   }
 
+  __device__ void narrow(double square) {
+#pragma unroll
+    for (int step = 16; step; step /= 2)
+      square = fmax(square, __shfl_xor_sync(ALL_LANES, square, step));
+    kith_predicate narrowed = args.predicate;
+    bool near = kith_predicate_narrow(&narrowed, D, sqrt(square) * (1 + 0x1p-20));
+    band = near ? narrowed.band : INFINITY;
+  }
+
   __device__ void enter(uint32_t tile) {
-    bool exists = tile < args.n_tiles;
-    begin = exists ? args.tile_begin[tile] : 0;
-    end = exists ? args.tile_begin[tile + 1] : 0;
-    own = begin + sub;
-    has = own < end;
-    own_id = has ? args.q_ids[own] : 0;
-    if (exists) {
-      uint64_t first = args.q_keys[begin];
-      row = first >> args.grid.x_bits;
-      uint64_t x_mask = (UINT64_C(1) << args.grid.x_bits) - 1;
-      x_first = (uint32_t)(first & x_mask);
-      x_last = (uint32_t)(args.q_keys[end - 1] & x_mask);
-    }
-    if (OP == FILL) /* rows outside the window are left out */
-      has = has && own_id >= args.first_row && own_id < args.end_row;
-    busy = (__ballot_sync(ALL_LANES, has) & group_lanes()) != 0;
-    bool even = exists && !args.half;
-    for (uint32_t j = 0; j < args.grid.k; j++)
-      if (args.grid.tails[j])
-        even = even && kith_grid_is_even(&args.grid, 0, x_first) && kith_grid_is_even(&args.grid, 0, x_last) &&
-               rows_are_even();
-    accepts = even;
+    begin = args.tile_begin[tile];
+    end = args.tile_begin[tile + 1];
+    uint64_t first = args.q_keys[begin];
+    uint64_t x_mask = (UINT64_C(1) << args.grid.x_bits) - 1;
+    row = first >> args.grid.x_bits;
+    x_first = (uint32_t)(first & x_mask);
+    x_last = (uint32_t)(args.q_keys[end - 1] & x_mask);
     found = 0;
-    load_query();
+    __syncwarp();
+    list_queries();
+    if (n_queries == 0)
+      return;
+    accepts = may_accept();
+    load_queries();
   }
 
   /* ---- the runs ---- */
@@ -285,250 +316,421 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       run.inside_begin = run.inside_end = run.end;
   }
 
-  /* The sum of a value over the lanes of the group before this one, and over all of them. */
+  /* The sum of a value over the lanes before this one, and over all of them. */
   __device__ uint32_t before(uint32_t value, uint32_t &all) const {
     uint32_t sum = value;
 #pragma unroll
-    for (int step = 1; step < G; step *= 2) {
-      uint32_t other = __shfl_up_sync(ALL_LANES, sum, step, G);
-      sum += sub >= step ? other : 0;
+    for (int step = 1; step < 32; step *= 2) {
+      uint32_t other = __shfl_up_sync(ALL_LANES, sum, step);
+      sum += lane >= step ? other : 0;
     }
-    all = __shfl_sync(ALL_LANES, sum, G - 1, G);
+    all = __shfl_sync(ALL_LANES, sum, 31);
     return sum - value;
   }
 
-  /* Lays the runs of steps [s, s + G) end to end: a lane a step. Positions are place + base. */
+  /* Lays the runs of steps [s, s + 32) end to end. */
   __device__ void list_runs(uint32_t s) {
     run run;
-    bool mine = busy && s + sub < args.n_steps;
-    if (mine)
-      run = find_run(s + sub);
-    if (OP == COUNT && args.one_set && mine)
+    bool is_step = s + lane < args.n_steps;
+    if (is_step)
+      run = find_run(s + lane);
+    if (OP == COUNT && args.one_set && is_step)
       keep_following(run);
     uint32_t front = run.inside_begin - run.begin;
     uint32_t middle = run.inside_end - run.inside_begin;
     uint32_t back = run.end - run.inside_end;
     __syncwarp();
     uint32_t at = before(front + back, n_test);
-    memory.test_end[group][2 * sub] = at + front;
-    memory.test_base[group][2 * sub] = run.begin - at;
-    memory.test_end[group][2 * sub + 1] = at + front + back;
-    memory.test_base[group][2 * sub + 1] = run.inside_end - (at + front);
+    memory.test_end[2 * lane] = at + front;
+    memory.test_base[2 * lane] = run.begin - at;
+    memory.test_end[2 * lane + 1] = at + front + back;
+    memory.test_base[2 * lane + 1] = run.inside_end - (at + front);
     at = before(middle, n_inside);
-    memory.inside_end[group][sub] = at + middle;
-    memory.inside_base[group][sub] = run.inside_begin - at;
+    memory.inside_end[lane] = at + middle;
+    memory.inside_base[lane] = run.inside_begin - at;
     __syncwarp();
+    bool in_batch = args.one_set && args.own_step >= s && args.own_step < s + 32;
+    own_row = in_batch && (OP == COUNT || (OP == FILL && args.drop_self));
     if (OP == FILL)
-      find_self(run, at, s);
+      find_self(run, at, args.own_step - s);
   }
 
-  __device__ unsigned group_lanes() const { return G == 32 ? ~0U : ((1U << G) - 1) << (group * G); }
-
-  /* Where the lane's own query stands among those accepted untested. */
-  __device__ void find_self(const run &run, uint32_t at, uint32_t s) {
+  /* Where query `mine` stands among those accepted untested; `from` is the lane with the run of the own row. */
+  __device__ void find_self(const run &run, uint32_t at, uint32_t from) {
     self_inside = UINT32_MAX;
-    if (!args.drop_self || args.own_step < s || args.own_step >= s + G)
+    if (!own_row)
       return;
-    uint32_t from = args.own_step - s; /* the lane with the run of the own row */
-    uint32_t inside_begin = __shfl_sync(ALL_LANES, run.inside_begin, from, G);
-    uint32_t inside_end = __shfl_sync(ALL_LANES, run.inside_end, from, G);
-    uint32_t start = __shfl_sync(ALL_LANES, at, from, G);
-    if (own >= inside_begin && own < inside_end)
+    uint32_t inside_begin = __shfl_sync(ALL_LANES, run.inside_begin, from);
+    uint32_t inside_end = __shfl_sync(ALL_LANES, run.inside_end, from);
+    uint32_t start = __shfl_sync(ALL_LANES, at, from);
+    uint32_t own = memory.own[has() ? mine : 0];
+    if (has() && own >= inside_begin && own < inside_end)
       self_inside = start + (own - inside_begin);
+  }
+
+  /* ---- rows ---- */
+
+  __device__ uint32_t *buffer() { return memory.out + mine * shared::OUT_STRIDE; }
+
+  __device__ void open_row(uint32_t *at) {
+    skip = have = (uint32_t)((uint64_t)at / sizeof(uint32_t)) % SECTOR;
+    sector = at - skip;
+  }
+
+  /* Writes what is left in the buffer; the row goes on at the place returned. */
+  __device__ uint32_t *close_row() {
+    if (has() && part == 0)
+      for (uint32_t i = skip; i < have; i++)
+        sector[i] = buffer()[i];
+    return sector + have;
+  }
+
+  /* Writes the whole sectors of the buffer; the lanes of a query share them. */
+  __device__ void flush_row() {
+    uint32_t whole = have / SECTOR * SECTOR;
+    for (uint32_t at = part * SECTOR; has() && at < whole; at += PARTS * SECTOR) {
+      if (at == 0 && skip > 0) {
+        for (uint32_t i = skip; i < SECTOR; i++)
+          sector[i] = buffer()[i];
+        continue;
+      }
+      *(uint4 *)(sector + at) = *(const uint4 *)(buffer() + at);
+      *(uint4 *)(sector + at + 4) = *(const uint4 *)(buffer() + at + 4);
+    }
+    __syncwarp();
+    if (has() && part == 0 && whole && have > whole) {
+      *(uint4 *)buffer() = *(const uint4 *)(buffer() + whole);
+      *(uint4 *)(buffer() + 4) = *(const uint4 *)(buffer() + whole + 4);
+    }
+    if (whole)
+      skip = 0;
+    sector += whole;
+    have -= whole;
+    __syncwarp();
   }
 
   /* ---- pairs accepted untested ---- */
 
-  __device__ void copy_inside() {
-    uint32_t most = __reduce_max_sync(ALL_LANES, n_inside);
-    uint32_t cursor = 0;
-    uint64_t row_at = (uint64_t)(writer.sector + writer.have); /* nothing of this batch is buffered yet */
-    for (uint32_t at = 0; at < most; at += G) {
-      uint32_t place = at + sub;
-      bool inside = place < n_inside;
-      uint32_t id = 0;
-      if (inside) {
-        while (place >= memory.inside_end[group][cursor])
-          cursor++;
-        id = args.c_ids[place + memory.inside_base[group][cursor]];
-      }
+  /* Copies the ids of the block, places [at, at + n), to all rows: whole lines of memory at a time. */
+  __device__ void copy_block(uint32_t at, uint32_t n, uint64_t row_at) {
+    for (uint32_t t = 0; t < n_queries; t++) {
+      uint32_t *to = (uint32_t *)__shfl_sync(ALL_LANES, row_at, t);
+      uint32_t self = __shfl_sync(ALL_LANES, self_inside, t) - at; /* beyond n: not in this block */
+      bool self_passed = self >= 0x80000000U && __shfl_sync(ALL_LANES, self_inside, t) != UINT32_MAX;
+      to += at - self_passed;
+      uint32_t misaligned = (uint32_t)((uint64_t)to / sizeof(uint32_t)) % LINE;
 #pragma unroll 4
-      for (uint32_t t = 0; t < G; t++) {
-        uint32_t *to = (uint32_t *)__shfl_sync(ALL_LANES, row_at, t, G);
-        uint32_t self = __shfl_sync(ALL_LANES, self_inside, t, G);
-        bool open = __shfl_sync(ALL_LANES, (int)has, t, G);
-        if (inside && open && place != self)
-          to[place - (place > self)] = id;
+      for (uint32_t i = lane - misaligned; (int32_t)i < (int32_t)n; i += 32)
+        if ((int32_t)i >= 0 && i != self)
+          to[i - (self < n && i > self)] = memory.block[i];
+    }
+  }
+
+  __device__ void copy_inside(uint64_t row_at) {
+    uint32_t cursor = 0;
+    for (uint32_t at = 0; at < n_inside; at += shared::BLOCK) {
+      uint32_t n = min(n_inside - at, (uint32_t)shared::BLOCK);
+      __syncwarp();
+      for (uint32_t i = lane; i < n; i += 32) {
+        while (at + i >= memory.inside_end[cursor])
+          cursor++;
+        memory.block[i] = args.c_ids[at + i + memory.inside_base[cursor]];
       }
+      __syncwarp();
+      copy_block(at, n, row_at);
     }
   }
 
   __device__ void take_inside() {
-    inside += has ? n_inside : 0;
+    if (n_inside == 0)
+      return;
+    if (lane == 0)
+      inside += (uint64_t)n_inside * n_queries;
     if (OP != FILL) {
-      found += n_inside;
+      found += part == 0 && has() ? n_inside : 0;
       return;
     }
-    uint32_t mine = n_inside - (self_inside != UINT32_MAX);
-    if (!__any_sync(ALL_LANES, n_inside > 0))
-      return;
-    if (has) {
-      writer.close();
-      writer.sector += writer.have;
-      writer.have = writer.skip = 0; /* for copy_inside: the row goes on here */
-    }
-    copy_inside();
-    if (has)
-      writer.open(writer.buffer, writer.sector + mine);
+    uint32_t *row_at = close_row();
+    copy_inside((uint64_t)row_at);
+    open_row(row_at + n_inside - (self_inside != UINT32_MAX));
+    __syncwarp();
   }
 
   /* ---- the tests ---- */
 
-  __device__ void load_chunk(uint32_t at, uint32_t &cursor) {
+  /* Candidates on their way from memory. */
+  struct batch {
+    T coords[PARTS][D ? D : 1];
+    uint32_t position[PARTS], id[PARTS];
+    bool exists[PARTS];
+  };
+
+  __device__ void load(batch &batch, uint32_t at, uint32_t &cursor) const {
 #pragma unroll
-    for (int r = 0; r < CHUNK / G; r++) {
-      uint32_t i = r * G + sub;
-      uint32_t place = at + i;
-      bool inside = place < n_test;
-      uint32_t position = 0;
-      if (inside) {
-        while (place >= memory.test_end[group][cursor])
-          cursor++;
-        position = place + memory.test_base[group][cursor];
-        if (OP == FILL || args.half)
-          memory.ids[group][i] = args.c_ids[position];
-      }
-      memory.positions[group][i] = position;
-      if constexpr (D > 0) {
-        float *to = memory.coords + group * shared::COORDS + i * padded<D>;
-        const T *from = candidate(position);
+    for (int p = 0; p < PARTS; p++) {
+      uint32_t place = at + p * 32 + lane;
+      bool exists = batch.exists[p] = place < n_test;
+      if (!exists)
+        continue;
+      while (place >= memory.test_end[cursor])
+        cursor++;
+      uint32_t position = batch.position[p] = place + memory.test_base[cursor];
+      if (OP == FILL || (OP == DEGREES && args.half))
+        batch.id[p] = args.c_ids[position];
+      const T *from = candidate(position);
 #pragma unroll
-        for (int c = 0; c < D; c++) {
-          if constexpr (sizeof(T) == 4)
-            to[c] = inside ? (float)from[c] : INFINITY;
-          else
-            to[c] = inside ? (float)(from[c] - origin[c]) : INFINITY;
-        }
-      }
+      for (int c = 0; c < D; c++)
+        batch.coords[p][c] = from[c];
     }
   }
 
-  /* Bit 31 - b: candidate b is nearer than eps, as far as float32 can tell. */
-  __device__ uint32_t filter_chunk(uint32_t n, float &nearest) const {
-    const float *from = memory.coords + group * shared::COORDS;
-    uint32_t mask = 0;
-    uint32_t b = 0;
-    for (; b < n; b += 8) {
+  /* D2 between a candidate and the box of the queries, less eps2. */
+  __device__ float beyond_box(const float *x) const {
+    float s = args.predicate.minus_eps2;
 #pragma unroll
-      for (int k = 0; k < 8; k++) {
+    for (int c = 0; c < D; c++) {
+      float t = fmaxf(fmaxf(memory.low[c] - x[c], x[c] - memory.high[c]), 0.0f);
+      s = fmaf(t, t, s);
+    }
+    return s;
+  }
+
+  /* Puts candidates into the queue, behind the n that wait there, without those that lie too far away. */
+  __device__ uint32_t enqueue(const batch &batch, uint32_t n) {
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) {
+      float x[D ? D : 1];
+      if constexpr (D > 0) {
+#pragma unroll
+        for (int c = 0; c < D; c++)
+          x[c] = sizeof(T) == 8 ? (float)(batch.coords[p][c] - origin[c]) : (float)batch.coords[p][c];
+      }
+      bool kept = batch.exists[p];
+      if constexpr (PRUNES)
+        kept = kept && !(beyond_box(x) > prune_band);
+      uint32_t all = __ballot_sync(ALL_LANES, kept);
+      if (kept) {
+        uint32_t at = n + __popc(all & ((1U << lane) - 1));
+        memory.queue_position[at] = batch.position[p];
+        if (OP == FILL || (OP == DEGREES && args.half))
+          memory.queue_id[at] = batch.id[p];
+        if constexpr (D > 0) {
+#pragma unroll
+          for (int c = 0; c < D; c++)
+            memory.queue[c][at] = x[c];
+        }
+      }
+      n += __popc(all);
+    }
+    return n;
+  }
+
+  /* What remains in the queue beyond a chunk moves to its front. */
+  __device__ void shift_queue(uint32_t n) {
+    for (uint32_t i = lane; i + CHUNK < n; i += 32) {
+      memory.queue_position[i] = memory.queue_position[i + CHUNK];
+      memory.queue_id[i] = memory.queue_id[i + CHUNK];
+#pragma unroll
+      for (int c = 0; c < D; c++)
+        memory.queue[c][i] = memory.queue[c][i + CHUNK];
+    }
+    __syncwarp();
+  }
+
+  /* The masks of a chunk in float32: bit b for candidate b of the lane's part, query `mine`. */
+  __device__ uint32_t filter(const float (&x)[PARTS][D ? D : 1], float &nearest) const {
+    uint32_t mask = 0;
+#pragma unroll 2
+    for (uint32_t t = 0; t < n_queries; t++) {
+      float q[D ? D : 1];
+#pragma unroll
+      for (int c = 0; c < D; c++)
+        q[c] = memory.queries[t * padded<D> + c];
+#pragma unroll
+      for (int p = 0; p < PARTS; p++) {
         float s = args.predicate.minus_eps2;
 #pragma unroll
         for (int c = 0; c < D; c++) {
-          float t = q[c] - from[(b + k) * padded<D> + c];
-          s = fmaf(t, t, s);
+          float d = x[p][c] - q[c];
+          s = fmaf(d, d, s);
         }
-        mask = __funnelshift_l(__float_as_uint(s), mask, 1);
         nearest = fminf(nearest, fabsf(s));
+        uint32_t votes = __ballot_sync(ALL_LANES, __float_as_int(s) < 0);
+        mask = lane == p * G + t ? votes : mask;
       }
     }
-    return b < 32 ? mask << (32 - b) : mask;
+    return mask;
+  }
+
+  /* The number of pairs instead, over all queries and the candidates of this lane. */
+  __device__ uint32_t filter_count(const float (&x)[PARTS][D ? D : 1], float &nearest) const {
+    uint32_t count = 0;
+#pragma unroll 4
+    for (uint32_t t = 0; t < n_queries; t++) {
+      float q[D ? D : 1];
+#pragma unroll
+      for (int c = 0; c < D; c++)
+        q[c] = memory.queries[t * padded<D> + c];
+#pragma unroll
+      for (int p = 0; p < PARTS; p++) {
+        float s = args.predicate.minus_eps2;
+#pragma unroll
+        for (int c = 0; c < D; c++) {
+          float d = x[p][c] - q[c];
+          s = fmaf(d, d, s);
+        }
+        nearest = fminf(nearest, fabsf(s));
+        count += __float_as_uint(s) >> 31;
+      }
+    }
+    return count;
   }
 
   /* Leaves out what is not to be reported: the query itself, what comes before it, or smaller ids. */
   __device__ uint32_t admit(uint32_t mask, uint32_t n) const {
+    uint32_t own = memory.own[has() ? mine : 0];
+    uint32_t own_id = memory.own_id[has() ? mine : 0];
     for (uint32_t b = 0; b < n; b++) {
-      uint32_t position = memory.positions[group][b];
-      bool out = OP == COUNT ? position <= own : args.half ? memory.ids[group][b] <= own_id : position == own;
+      uint32_t position = memory.queue_position[part * 32 + b];
+      bool out = OP == COUNT ? position <= own
+                 : args.half ? memory.queue_id[part * 32 + b] <= own_id
+                             : position == own;
       if (out)
-        mask &= ~(0x80000000U >> b);
+        mask &= ~(1U << b);
     }
     return mask;
   }
 
   /* Whether some candidate of the chunk is one of the tile's queries, or pairs are admitted by id. */
-  __device__ bool needs_admission(uint32_t n, bool own_row) const {
-    if (OP == DEGREES || args.half)
-      return args.half && n > 0;
+  __device__ bool needs_admission(uint32_t n) const {
+    if (OP != COUNT && args.half)
+      return true;
     bool own_tile = false;
-    for (uint32_t i = sub; own_row && i < n; i += G)
-      own_tile |= memory.positions[group][i] - begin < end - begin;
-    return own_tile;
+    for (uint32_t i = lane; own_row && i < n; i += 32)
+      own_tile |= memory.queue_position[i] - begin < end - begin;
+    return __any_sync(ALL_LANES, own_tile);
   }
 
+  /* Appends the ids of the mask to the row of query `mine`. */
   __device__ void append(uint32_t mask) {
-    const uint32_t *ids = memory.ids[group];
-    uint32_t most = __reduce_max_sync(ALL_LANES, __popc(mask));
+    uint32_t hits = __popc(mask);
+    uint32_t most = __reduce_max_sync(ALL_LANES, hits);
     if (most == 0)
       return;
-    if (most <= 4) {
-      for (; mask; mask &= ~(0x80000000U >> __clz(mask)))
-        writer.buffer[writer.have++] = ids[__clz(mask)];
+    uint32_t all = hits; /* of the lanes of this query, up to this one */
+    if constexpr (PARTS > 1)
+      for (int step = G; step < 32; step *= 2) {
+        uint32_t other = __shfl_up_sync(ALL_LANES, all, step);
+        all += lane >= step ? other : 0;
+      }
+    uint32_t *to = buffer() + have + all - hits;
+    have += PARTS > 1 ? __shfl_sync(ALL_LANES, all, 32 - G + mine) : all;
+    const uint32_t *ids = memory.queue_id + part * 32;
+    if (most <= 6) {
+      for (; mask; mask &= mask - 1)
+        *to++ = ids[__ffs(mask) - 1];
     } else {
 #pragma unroll
-      for (int b = 0; b < CHUNK; b++)
-        if ((int)(mask << b) < 0)
-          writer.buffer[writer.have++] = ids[b];
+      for (int b = 0; b < 32; b++)
+        if (mask >> b & 1)
+          *to++ = ids[b];
     }
-    if (has)
-      writer.flush();
+    __syncwarp();
+    flush_row();
   }
 
-  /* own_row: the runs of the batch are those of the own row, among others, and not all pairs there count. */
-  __device__ void take_tests(bool own_row) {
-    uint32_t most = __reduce_max_sync(ALL_LANES, n_test);
+  /* Tests the first n candidates of the queue. */
+  __device__ void test(uint32_t n) {
+    float x[PARTS][D ? D : 1];
+    if constexpr (D > 0) {
+#pragma unroll
+      for (int p = 0; p < PARTS; p++)
+#pragma unroll
+        for (int c = 0; c < D; c++)
+          x[p][c] = p * 32 + lane < n ? memory.queue[c][p * 32 + lane] : INFINITY;
+    }
+    float nearest = INFINITY;
+    bool admission = needs_admission(n);
+    uint32_t mask = 0;
+    if (lane == 0)
+      tested += (uint64_t)n * n_queries;
+    if constexpr (D > 0) {
+      if (OP == COUNT && !admission) {
+        uint32_t count = filter_count(x, nearest);
+        if (!__any_sync(ALL_LANES, !(nearest > band))) {
+          found += count;
+          return;
+        }
+      } else {
+        mask = filter(x, nearest);
+      }
+    }
+    uint32_t here = n > part * 32 ? min(n - part * 32, 32U) : 0;
+    if (__any_sync(ALL_LANES, !(nearest > band)) || D == 0)
+      mask = has() ? settle(query(memory.own[mine]), (const T *)args.c_coords,
+                            memory.queue_position + part * 32, here, dim(), args.predicate.eps2)
+                   : 0;
+    if (admission)
+      mask = admit(mask, here);
+    if (OP == FILL)
+      append(mask);
+    else
+      found += __popc(mask);
+  }
+
+  __device__ void take_tests() {
     uint32_t cursor = 0;
-    tested += has ? n_test : 0;
-    for (uint32_t at = 0; at < most; at += CHUNK) {
+    uint32_t waiting = 0;
+    batch batch;
+    load(batch, 0, cursor);
+    for (uint32_t at = 0; at < n_test; at += CHUNK) {
       __syncwarp();
-      load_chunk(at, cursor);
+      waiting = enqueue(batch, waiting);
+      load(batch, at + CHUNK, cursor); /* arrives while the queue is tested */
       __syncwarp();
-      uint32_t n = n_test > at ? min(n_test - at, (uint32_t)CHUNK) : 0;
-      uint32_t most_here = min(most - at, (uint32_t)CHUNK);
-      float nearest = INFINITY;
-      uint32_t mask = 0;
-      if constexpr (D > 0)
-        mask = filter_chunk(most_here, nearest);
-      bool doubtful = has && n > 0 && !(nearest > band);
-      if (doubtful)
-        mask = settle_chunk(query(), (const T *)args.c_coords, memory.positions[group], n, dim(),
-                            args.predicate.eps2);
-      if (__any_sync(ALL_LANES, needs_admission(n, own_row)))
-        mask = admit(mask, n);
-      mask = has ? mask : 0;
-      if (OP == FILL)
-        append(mask);
-      else
-        found += __popc(mask);
+      bool last = at + CHUNK >= n_test;
+      while (waiting >= CHUNK || (last && waiting > 0)) {
+        test(min(waiting, CHUNK));
+        __syncwarp();
+        if (PRUNES)
+          shift_queue(waiting);
+        waiting = waiting > CHUNK ? waiting - CHUNK : 0;
+      }
     }
   }
 
   /* ---- all together ---- */
 
-  __device__ void run_tile(uint32_t tile) {
-    enter(tile);
-    if (OP == FILL && has)
-      writer.open(memory.out + lane * OUT_STRIDE,
-                  args.neighbors + (args.offsets[own_id] - args.offsets[args.first_row]));
-    if (OP == FILL && !__any_sync(ALL_LANES, has))
+  __device__ void finish() {
+    if (OP == FILL) {
+      close_row();
       return;
-    bool excludes = args.one_set && (OP == COUNT || (OP == FILL && args.drop_self));
-    uint32_t first = OP == COUNT && args.one_set ? args.own_step : 0;
-    for (uint32_t s = first; s < args.n_steps; s += G) {
-      list_runs(s);
-      take_inside();
-      take_tests(excludes && args.own_step >= s && args.own_step < s + G);
     }
-    if (!has)
-      return;
-    if (OP == COUNT)
-      counted += args.one_set ? 1 + 2 * (uint64_t)found : found;
-    if (OP == DEGREES) {
-      uint32_t degree = found - (args.drop_self && !args.half ? 1 : 0);
-      args.degrees[own_id] = degree;
+    if constexpr (OP == DEGREES && PARTS > 1)
+      for (int step = G; step < 32; step *= 2)
+        found += __shfl_xor_sync(ALL_LANES, found, step);
+    if (OP == COUNT) {
+      counted += args.one_set ? 2 * found + (lane < n_queries ? 1 : 0) : found;
+    } else if (has() && part == 0) {
+      uint32_t degree = (uint32_t)found - (args.drop_self && !args.half ? 1 : 0);
+      args.degrees[memory.own_id[mine]] = degree;
       counted += degree;
     }
+  }
+
+  __device__ void run_tile(uint32_t tile) {
+    enter(tile);
+    if (n_queries == 0)
+      return;
     if (OP == FILL)
-      writer.close();
+      open_row(args.neighbors + (args.offsets[memory.own_id[has() ? mine : 0]] - args.offsets[args.first_row]));
+    uint32_t first = OP == COUNT && args.one_set ? args.own_step : 0;
+    for (uint32_t s = first; s < args.n_steps; s += 32) {
+      list_runs(s);
+      take_inside();
+      take_tests();
+    }
+    finish();
   }
 };
 
@@ -541,22 +743,16 @@ __device__ inline uint64_t sum_over_warp(uint64_t value) {
 template <int D, typename T, int G, operation OP>
 __global__ void __launch_bounds__(32 * WARPS) join_tile(const __grid_constant__ join_args args) {
   __shared__ warp_memory<D, G, OP> memory[WARPS];
-  constexpr uint32_t GROUPS = 32 / G;
   tile_join<D, T, G, OP> join(args, memory[threadIdx.x / 32]);
-  uint64_t warp = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
-  uint64_t warps = (uint64_t)gridDim.x * WARPS;
-  for (uint64_t tile = warp * GROUPS; tile < args.n_tiles; tile += warps * GROUPS) {
-    if (*(const volatile int *)args.stop)
-      break;
-    join.run_tile((uint32_t)tile + join.group);
-  }
+  uint64_t tile = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+  if (tile >= args.n_tiles || *(const volatile int *)args.stop)
+    return;
+  join.run_tile((uint32_t)tile);
   uint64_t pairs = sum_over_warp(join.counted);
-  uint64_t tested = sum_over_warp(join.tested);
-  uint64_t inside = sum_over_warp(join.inside);
-  if (join.lane == 0 && args.total) {
+  if (join.lane == 0 && OP != FILL) {
     atomicAdd(&args.total->pairs, (unsigned long long)pairs);
-    atomicAdd(&args.total->tested, (unsigned long long)tested);
-    atomicAdd(&args.total->inside, (unsigned long long)inside);
+    atomicAdd(&args.total->tested, (unsigned long long)join.tested);
+    atomicAdd(&args.total->inside, (unsigned long long)join.inside);
   }
 }
 

@@ -4,7 +4,7 @@
  * every number of cut dimensions and side of the cells, how many sampled points lie near sampled queries. From
  * that the host predicts the cost of every choice, in warp instructions a query, and takes the cheapest. Two
  * short waits, some 0.1 ms in all: a join of a million points takes less than one. */
-#include "engine/cuda/index.cuh"
+#include "engine/cuda/join_tile.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -189,7 +189,7 @@ shape measure(uint32_t k, double side) {
 
 double rows_of(uint32_t k, double side) { return pow(2 * ceil(1 / side) + 1, k - 1); }
 
-enum { MAX_ROWS = 1024 };
+enum { MAX_ROWS = KITH_STENCIL_MAX };
 
 /* The shapes of all choices; made once. */
 const shape &shape_of(uint32_t k, int s) {
@@ -212,43 +212,60 @@ struct option {
 };
 
 /* Costs in warp instructions, about. Only ratios matter. */
-constexpr double COST_FIND = 160; /* the runs of up to 32 steps */
-constexpr double COST_LOAD = 30;  /* a candidate per lane */
-constexpr double COST_TILE = 120;
-constexpr double COST_APPEND = 6; /* 32 tests of a fill, beside the tests themselves */
-constexpr double COST_COPY = 9;   /* 32 pairs accepted untested */
+constexpr double COST_FIND = 200; /* the runs of 32 steps */
+constexpr double COST_TILE = 250;
+constexpr double COST_LOAD = 25;    /* 32 candidates */
+constexpr double COST_TEST = 5;     /* 32 tests, beside two instructions a dimension */
+constexpr double COST_APPEND = 140; /* 32 masks */
+constexpr double COST_COPY = 6;     /* 32 pairs accepted untested */
+enum { PRUNE_FROM = 4 };            /* dimensions: see join_tile.cuh */
 
 struct setting {
   uint32_t dim;
   double row_length; /* of the even box, in units of the reach */
 };
 
+/* The share of the stencil that lies within the reach of a box around a tile: its sides in the k cut dimensions
+ * are those of the cells, and `length` along the rows. Volumes by Steiner's formula. */
+double near_share(uint32_t k, double side, double length, const shape &shape) {
+  constexpr double BALLS[] = {1, 2, 3.1416, 4.1888, 4.9348, 5.2638, 5.1677, 4.7248, 4.0587};
+  double products[KITH_GRID_DIMS + 1] = {1}; /* elementary symmetric polynomials of the sides */
+  for (uint32_t j = 0; j < k; j++)
+    for (uint32_t m = j + 1; m >= 1; m--)
+      products[m] += products[m - 1] * (j == 0 ? length : side);
+  double near = 0;
+  for (uint32_t m = 0; m <= k; m++)
+    near += BALLS[m] * products[k - m];
+  double all = (shape.window + shape.steps * length) * pow(side, k - 1);
+  return std::min(near / all, 1.0);
+}
+
 /* Predicts the cost of one choice. `window` sampled candidates lie within the reach along the rows and in the
- * stencil's rows. Tests count twice: once to count, once to fill. */
-option weigh(const setting &setting, uint32_t k, int s, uint32_t queries, double window) {
+ * stencil's rows. Everything is done twice: to count, and to fill. */
+option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double window) {
   double side = SIDES[s];
   const shape &shape = shape_of(k, s);
   double per_reach = std::max(window / rows_of(k, side) / 2, 1e-9);
   double in_row = std::max(per_reach * setting.row_length, 1.0);
-  double filled = std::min((double)queries, in_row);
+  double queries = in_row / ceil(in_row / most);
   double x_side = std::min(std::max(2 / per_reach, 1.0 / 16), 4.0);
-  double length = std::min(filled / per_reach, setting.row_length) + 2 * x_side;
-  double all = per_reach * (shape.window + shape.steps * std::min(length, setting.row_length));
-  double inside = k < setting.dim ? 0 : per_reach * std::max(shape.inside - shape.accepts * length, 0.0);
-  double tests = all - inside;
-  double used = filled / queries; /* share of the lanes that have a query */
-  double loads = tests * COST_LOAD / queries;
-  double per_test = 2 * (2 * setting.dim + 3) + COST_APPEND;
-  double rounds = ceil(shape.steps / queries);
-  double cost = (tests * per_test + loads + inside * COST_COPY) / 32 / used +
-                (2 * rounds * COST_FIND + COST_TILE) / 32 / used;
+  double length = std::min(queries / per_reach, setting.row_length);
+  double span = std::min(length + 2 * x_side, setting.row_length);
+  double inside = k < setting.dim ? 0 : per_reach * std::max(shape.inside - shape.accepts * span, 0.0);
+  double loaded = per_reach * (shape.window + shape.steps * span) - inside;
+  bool prunes = setting.dim >= PRUNE_FROM;
+  double tested = loaded * (prunes ? near_share(k, side, length, shape) : 1);
+  double load = COST_LOAD + 2 * setting.dim + (prunes ? 5 * setting.dim + 10 : 0);
+  double per_tile = 2 * (loaded / 32 * load + tested / 32 * queries * (2 * setting.dim + COST_TEST) +
+                         ceil(shape.steps / 32) * COST_FIND + COST_TILE) +
+                    tested / 32 * most / 32 * COST_APPEND + inside * queries / 32 * COST_COPY;
   option o;
   o.k = k;
   o.side = side;
   o.x_side = x_side;
-  o.queries = queries;
-  o.candidates = tests;
-  o.cost = cost;
+  o.queries = most;
+  o.candidates = tested;
+  o.cost = per_tile / queries;
   return o;
 }
 
@@ -455,7 +472,7 @@ option planner::choose(const std::vector<double> &counts) {
   best.candidates = (double)b.n;
   for (uint32_t k = 1; k <= grid_spec.k; k++)
     for (int s = 0; s < N_SIDES; s++)
-      for (uint32_t queries : {8U, 32U}) {
+      for (uint32_t queries : {small_tile(dim <= 8 ? dim : 0), 32U}) {
         if ((spec.index_dims && k != spec.index_dims) || rows_of(k, SIDES[s]) > MAX_ROWS)
           continue;
         option o = weigh(setting, k, s, queries, counts[(k - 1) * N_SIDES + s]);
