@@ -86,6 +86,7 @@ struct grid_plan {
   kith_stencil stencil;
   uint32_t tile_queries; /* at most: a small tile or 32 */
   double candidates;     /* per query, expected */
+  double neighbors;      /* likewise */
 };
 
 /* Looks at both sets, refuses invalid rows unless they are to be skipped, and chooses grid and tiles. */

@@ -52,6 +52,24 @@ __global__ void widen(const uint32_t *degrees, uint64_t n, uint64_t *out) {
     out[i] = degrees[i];
 }
 
+/* Moves collected pairs to their rows, 16 lanes a record. */
+__global__ void place_records(const record *records, uint64_t n, const uint64_t *offsets, uint64_t first,
+                              uint64_t end, uint32_t *neighbors) {
+  uint64_t r = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 16;
+  uint32_t lane = threadIdx.x % 16;
+  if (r >= n)
+    return;
+  uint32_t word = ((const uint32_t *)(records + r))[lane];
+  uint32_t half_warp = 0xFFFFU << (threadIdx.x & 16);
+  uint32_t row = __shfl_sync(half_warp, word, 0, 16);
+  uint32_t at = __shfl_sync(half_warp, word, 1, 16);
+  if (lane < 2 || row < first || row >= end)
+    return;
+  uint64_t to = offsets[row] + at + lane - 2;
+  if (to < offsets[row + 1])
+    neighbors[to - offsets[first]] = word;
+}
+
 /* Distances of the pairs of a window, a warp a row. */
 __global__ void find_distances(view a, view b, const uint64_t *offsets, uint64_t first, uint64_t end,
                                const uint32_t *neighbors, double *distances) {
@@ -98,7 +116,7 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
                         cudaMemcpyHostToDevice, session.stream),
         "stencil");
   stop = session.make<int>(1, "a flag");
-  total = session.make<tally>(1, "totals");
+  total = session.make<tally>(2, "totals"); /* the second has the number of records */
   check(cudaMemsetAsync(stop.get(), 0, sizeof(int), session.stream), "clear");
   if (!spec.distances) {
     room_a.reset();
@@ -188,17 +206,43 @@ void kith_cuda_join::count(kith_cuda_tally *out) {
   read_tally(out, "count");
 }
 
-void kith_cuda_join::find_degrees() {
+/* Tests a pair from which on collecting pays. */
+constexpr double COLLECT_TESTS = 12;
+
+/* Records for the pairs that are expected, and as many again; 0: collecting does not pay, or does not fit. */
+uint64_t kith_cuda_join::pool_capacity() const {
+  if (plan.candidates < COLLECT_TESTS * plan.neighbors || !collects(a.dim))
+    return 0;
+  double records = (2 * plan.neighbors / record::IDS + 1.5) * queries().n + 1024;
+  double room = 0.4 * (double)(session.memory.limit - session.memory.used);
+  return records * sizeof(record) < room ? (uint64_t)records : 0;
+}
+
+/* Keeps the pool if it holds all pairs. Its tally was read. */
+void kith_cuda_join::keep_records() {
+  uint64_t *used = (uint64_t *)session.pinned;
+  check(cudaMemcpyAsync(used, total.get() + 1, sizeof *used, cudaMemcpyDeviceToHost, session.stream), "pool");
+  session.wait("pool");
+  n_records = *used;
+  if (n_records > records.size())
+    records.reset();
+}
+
+/* The degrees; if asked to, and if they are few, the pairs themselves as well. */
+void kith_cuda_join::find_degrees(bool collect) {
   degrees = session.make<uint32_t>(a.n, "one count per point");
   check(cudaMemsetAsync(degrees.get(), 0, a.n * sizeof(uint32_t), session.stream), "degrees");
-  check(cudaMemsetAsync(total.get(), 0, sizeof(kith_cuda::tally), session.stream), "degrees");
+  check(cudaMemsetAsync(total.get(), 0, 2 * sizeof(kith_cuda::tally), session.stream), "degrees");
+  uint64_t capacity = collect ? pool_capacity() : 0;
+  records = session.make<record>(capacity, "pairs");
   join_args args = arguments(DEGREES);
   args.degrees = degrees.get();
-  launch(args, DEGREES);
+  args.pool = pool{records.get(), capacity, (unsigned long long *)(total.get() + 1)};
+  launch(args, capacity ? COLLECT : DEGREES);
 }
 
 void kith_cuda_join::degrees_to_host(uint64_t *out, kith_cuda_tally *tally) {
-  find_degrees();
+  find_degrees(false);
   auto wide = session.make<uint64_t>(a.n, "one count per point");
   if (a.n > 0)
     widen<<<blocks_for(a.n, THREADS), THREADS, 0, session.stream>>>(degrees.get(), a.n, wide.get());
@@ -209,7 +253,7 @@ void kith_cuda_join::degrees_to_host(uint64_t *out, kith_cuda_tally *tally) {
 
 /* Where the rows begin: a running sum of the degrees. */
 void kith_cuda_join::find_offsets(kith_cuda_tally *tally) {
-  find_degrees();
+  find_degrees(true);
   offsets = session.make<uint64_t>(a.n + 1, "the offsets of the rows");
   check(cudaMemsetAsync(offsets.get(), 0, sizeof(uint64_t), session.stream), "offsets");
   if (a.n > 0) {
@@ -226,6 +270,7 @@ void kith_cuda_join::find_offsets(kith_cuda_tally *tally) {
   }
   degrees.reset();
   read_tally(tally, "offsets");
+  keep_records();
 }
 
 void kith_cuda_join::offsets_to_host(uint64_t *out, kith_cuda_tally *tally) {
@@ -276,7 +321,12 @@ void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
     args.neighbors = window.neighbors.get();
     args.first_row = first;
     args.end_row = end;
-    launch(args, FILL);
+    if (records.get() && n_records > 0)
+      place_records<<<blocks_for(n_records * 16, THREADS), THREADS, 0, session.stream>>>(
+          records.get(), n_records, offsets.get(), first, end, args.neighbors);
+    else
+      launch(args, FILL);
+    check_launch("rows");
     if (spec.sorted)
       sort_rows(first, end, pairs);
     if (spec.distances)
@@ -295,6 +345,8 @@ void kith_cuda_join::cover(uint64_t first, uint64_t end) {
   if (first >= window.first && end <= window.end)
     return;
   window = kith_cuda_window{};
+  if (first > 0)
+    records.reset(); /* the table is made in windows: room is worth more than time */
   uint64_t last = a.n;
   for (;;) {
     try {

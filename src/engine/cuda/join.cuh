@@ -24,6 +24,8 @@ struct kith_cuda_join {
   kith_cuda::buffer<int> stop;
   kith_cuda::buffer<kith_cuda::tally> total;
   kith_cuda::buffer<uint32_t> degrees;
+  kith_cuda::buffer<kith_cuda::record> records; /* collected pairs, if all of them were */
+  uint64_t n_records = 0;
   kith_cuda::buffer<uint64_t> offsets;
   const uint64_t *host_offsets = nullptr; /* the caller's copy of them, once there is one */
   kith_cuda_window window;
@@ -44,7 +46,9 @@ private:
   kith_cuda::join_args arguments(kith_cuda::operation op) const;
   void launch(const kith_cuda::join_args &args, kith_cuda::operation op);
   void read_tally(kith_cuda_tally *out, const char *what);
-  void find_degrees();
+  void find_degrees(bool collect);
+  uint64_t pool_capacity() const;
+  void keep_records();
   void find_offsets(kith_cuda_tally *tally);
   uint64_t offset_of(uint64_t row);
   void sort_rows(uint64_t first, uint64_t end, uint64_t pairs);

@@ -15,6 +15,8 @@ void launch_operation(const join_args &args, operation op, cudaStream_t stream) 
     join_tile<D, T, G, COUNT><<<blocks, 32 * WARPS, 0, stream>>>(args);
   else if (op == DEGREES)
     join_tile<D, T, G, DEGREES><<<blocks, 32 * WARPS, 0, stream>>>(args);
+  else if (op == COLLECT)
+    join_tile<D, T, G, collects(D ? D : 9) ? COLLECT : DEGREES><<<blocks, 32 * WARPS, 0, stream>>>(args);
   else
     join_tile<D, T, G, FILL><<<blocks, 32 * WARPS, 0, stream>>>(args);
   check_launch("join_tile");

@@ -23,9 +23,11 @@
 
 namespace kith_cuda {
 
-enum operation { COUNT, DEGREES, FILL };
+/* COLLECT finds degrees and keeps the pairs it meets, in the order in which it meets them, in a pool: where
+ * tests are many and pairs are few, moving pairs is cheaper than testing twice. */
+enum operation { COUNT, DEGREES, COLLECT, FILL };
 
-enum { WARPS = 4, SECTOR = 8, LINE = 32 /* ids */ };
+enum { WARPS = 2 /* of a block */, LINE = 32 /* ids in a line of memory */ };
 constexpr unsigned ALL_LANES = 0xFFFFFFFFU;
 
 /* Queries in a small tile: fewer candidates for each of them, more work to find those. */
@@ -33,6 +35,19 @@ constexpr uint32_t small_tile(uint32_t dim) { return dim >= 1 && dim <= 3 ? 8 : 
 
 struct tally {
   unsigned long long pairs, tested, inside;
+};
+
+/* Some neighbours of a row: those from place `at` on, as many as fit and the row has. */
+struct alignas(16) record {
+  static constexpr int IDS = 14;
+  uint32_t row, at;
+  uint32_t ids[IDS];
+};
+
+struct pool {
+  record *records;
+  unsigned long long capacity;
+  unsigned long long *used; /* more than the capacity: the records are not complete */
 };
 
 struct join_args {
@@ -59,6 +74,7 @@ struct join_args {
   const uint64_t *offsets; /* by id */
   uint32_t *neighbors;     /* offsets[first_row] goes here */
   uint64_t first_row, end_row;
+  struct pool pool; /* COLLECT */
   const int *stop;
 };
 
@@ -66,13 +82,16 @@ struct join_args {
 template <int D> constexpr int padded = D <= 1 ? 1 : D <= 2 ? 2 : D <= 4 ? 4 : 8;
 
 template <int D, int G, operation OP> struct warp_memory {
-  static constexpr int PARTS = 32 / G;
+  static constexpr int PARTS = 32 / G;          /* lanes that share the masks of a query */
+  static constexpr int MASKS = G == 32 ? 2 : 1; /* masks of a lane */
+  static constexpr int HELD = PARTS * MASKS;    /* candidates that a lane holds */
   static constexpr bool PRUNES = D >= 4;
-  static constexpr int CHUNK = 32 * PARTS;
+  static constexpr bool WRITES = OP == FILL || OP == COLLECT;
+  static constexpr int CHUNK = 32 * HELD;
   static constexpr int QUEUE = PRUNES ? 2 * CHUNK : CHUNK;
   /* A row's ids on their way out: up to 7 left over and a chunk of new ones; the stride keeps 16-byte accesses
    * of neighbouring lanes in different banks. */
-  static constexpr int OUT_STRIDE = CHUNK + 12;
+  static constexpr int OUT_STRIDE = 32 * PARTS + 12 + (OP == COLLECT ? 8 : 0);
   static constexpr int BLOCK = 512; /* ids copied to all rows at once */
 
   alignas(16) float queries[D ? G * padded<D> : 4];
@@ -88,7 +107,8 @@ template <int D, int G, operation OP> struct warp_memory {
     };
     uint32_t block[OP == FILL ? BLOCK : 1]; /* or ids to be copied */
   };
-  alignas(16) uint32_t out[OP == FILL ? G * OUT_STRIDE : 4];
+  uint32_t out[OP == COLLECT ? G * OUT_STRIDE : 1];
+  uint32_t *row_at[OP == FILL ? G : 1]; /* where the rows go on */
 };
 
 /* The masks of 32 candidates by the definition: bit b for candidate b. Not inlined: it is rare, and large. */
@@ -112,14 +132,16 @@ __device__ __noinline__ uint32_t settle(const T *query, const T *candidates, con
 /* One warp's view of its tile. */
 template <int D, typename T, int G, operation OP> struct tile_join {
   using shared = warp_memory<D, G, OP>;
-  static constexpr int PARTS = shared::PARTS;
+  static constexpr int PARTS = shared::PARTS, MASKS = shared::MASKS, HELD = shared::HELD;
   static constexpr uint32_t CHUNK = shared::CHUNK;
+  static constexpr bool WRITES = shared::WRITES;
   static constexpr bool PRUNES = shared::PRUNES;
 
   const join_args &args;
   shared &memory;
   const uint32_t lane;
-  const uint32_t mine, part; /* the query whose masks this lane keeps, and which 32 candidates of a chunk */
+  const uint32_t mine, part; /* the query whose masks this lane keeps, and for which candidates: mask m has bit
+                                b for candidate 32 * (m * PARTS + part) + b of the chunk */
   /* the tile */
   uint32_t begin = 0, end = 0;
   uint32_t n_queries = 0;
@@ -132,11 +154,8 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   uint32_t n_test = 0, n_inside = 0;
   uint32_t self_inside = UINT32_MAX; /* the place of query `mine` among those accepted untested */
   bool own_row = false;              /* the own row is in the batch, and not all pairs there count */
-  /* the row of query `mine` */
-  uint64_t found = 0;
-  uint32_t *sector = nullptr; /* where its buffer begins in memory: aligned */
-  uint32_t have = 0;          /* ids in the buffer, with `skip` places before them that are not its own */
-  uint32_t skip = 0;
+  uint64_t found = 0;                /* by query `mine` */
+  uint32_t have = 0;                 /* ids in its buffer */
   uint64_t tested = 0, inside = 0, counted = 0;
 
   __device__ tile_join(const join_args &args, shared &memory)
@@ -350,8 +369,8 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     memory.inside_base[lane] = run.inside_begin - at;
     __syncwarp();
     bool in_batch = args.one_set && args.own_step >= s && args.own_step < s + 32;
-    own_row = in_batch && (OP == COUNT || (OP == FILL && args.drop_self));
-    if (OP == FILL)
+    own_row = in_batch && (OP == COUNT || (WRITES && args.drop_self));
+    if (WRITES)
       find_self(run, at, args.own_step - s);
   }
 
@@ -368,53 +387,50 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       self_inside = start + (own - inside_begin);
   }
 
-  /* ---- rows ---- */
+  /* ---- collected rows ---- */
 
   __device__ uint32_t *buffer() { return memory.out + mine * shared::OUT_STRIDE; }
 
-  __device__ void open_row(uint32_t *at) {
-    skip = have = (uint32_t)((uint64_t)at / sizeof(uint32_t)) % SECTOR;
-    sector = at - skip;
-  }
-
-  /* Writes what is left in the buffer; the row goes on at the place returned. */
-  __device__ uint32_t *close_row() {
-    if (has() && part == 0)
-      for (uint32_t i = skip; i < have; i++)
-        sector[i] = buffer()[i];
-    return sector + have;
-  }
-
-  /* Writes the whole sectors of the buffer; the lanes of a query share them. */
-  __device__ void flush_row() {
-    uint32_t whole = have / SECTOR * SECTOR;
-    for (uint32_t at = part * SECTOR; has() && at < whole; at += PARTS * SECTOR) {
-      if (at == 0 && skip > 0) {
-        for (uint32_t i = skip; i < SECTOR; i++)
-          sector[i] = buffer()[i];
-        continue;
+  /* Moves whole records of the buffer to the pool; `last`: what is left, too. */
+  __device__ void flush_records(bool last) {
+    for (;;) {
+      bool moves = has() && (have >= record::IDS || (last && have > 0));
+      uint32_t all = __ballot_sync(ALL_LANES, moves && part == 0);
+      if (all == 0)
+        return;
+      unsigned long long first = 0;
+      if (lane == 0)
+        first = atomicAdd(args.pool.used, (unsigned long long)__popc(all));
+      first = __shfl_sync(ALL_LANES, first, 0) + __popc(all & ((1U << lane) - 1));
+      uint32_t ids = have < record::IDS ? have : record::IDS;
+      if (moves && part == 0) {
+        if (first < args.pool.capacity)
+          write_record(args.pool.records + first);
+        for (uint32_t i = ids; i < have; i++)
+          buffer()[i - ids] = buffer()[i];
       }
-      *(uint4 *)(sector + at) = *(const uint4 *)(buffer() + at);
-      *(uint4 *)(sector + at + 4) = *(const uint4 *)(buffer() + at + 4);
+      found += moves ? ids : 0;
+      have -= moves ? ids : 0;
+      __syncwarp();
     }
-    __syncwarp();
-    if (has() && part == 0 && whole && have > whole) {
-      *(uint4 *)buffer() = *(const uint4 *)(buffer() + whole);
-      *(uint4 *)(buffer() + 4) = *(const uint4 *)(buffer() + whole + 4);
-    }
-    if (whole)
-      skip = 0;
-    sector += whole;
-    have -= whole;
-    __syncwarp();
+  }
+
+  /* Places beyond the ids of the row hold anything. */
+  __device__ void write_record(record *to) {
+    const uint32_t *ids = buffer();
+    uint4 *words = (uint4 *)to;
+    words[0] = make_uint4(memory.own_id[mine], (uint32_t)found, ids[0], ids[1]);
+#pragma unroll
+    for (int i = 1; i < 4; i++)
+      words[i] = make_uint4(ids[4 * i - 2], ids[4 * i - 1], ids[4 * i], ids[4 * i + 1]);
   }
 
   /* ---- pairs accepted untested ---- */
 
   /* Copies the ids of the block, places [at, at + n), to all rows: whole lines of memory at a time. */
-  __device__ void copy_block(uint32_t at, uint32_t n, uint64_t row_at) {
+  __device__ void copy_block(uint32_t at, uint32_t n) {
     for (uint32_t t = 0; t < n_queries; t++) {
-      uint32_t *to = (uint32_t *)__shfl_sync(ALL_LANES, row_at, t);
+      uint32_t *to = memory.row_at[t];
       uint32_t self = __shfl_sync(ALL_LANES, self_inside, t) - at; /* beyond n: not in this block */
       bool self_passed = self >= 0x80000000U && __shfl_sync(ALL_LANES, self_inside, t) != UINT32_MAX;
       to += at - self_passed;
@@ -426,7 +442,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     }
   }
 
-  __device__ void copy_inside(uint64_t row_at) {
+  __device__ void copy_inside() {
     uint32_t cursor = 0;
     for (uint32_t at = 0; at < n_inside; at += shared::BLOCK) {
       uint32_t n = min(n_inside - at, (uint32_t)shared::BLOCK);
@@ -437,7 +453,27 @@ template <int D, typename T, int G, operation OP> struct tile_join {
         memory.block[i] = args.c_ids[at + i + memory.inside_base[cursor]];
       }
       __syncwarp();
-      copy_block(at, n, row_at);
+      copy_block(at, n);
+    }
+  }
+
+  /* The same for a pool: ids go the way of those that were tested. */
+  __device__ void collect_inside() {
+    uint32_t cursor = 0;
+    for (uint32_t at = 0; at < n_inside; at += 32) {
+      __syncwarp();
+      uint32_t place = at + lane;
+      if (place < n_inside) {
+        while (place >= memory.inside_end[cursor])
+          cursor++;
+        memory.queue_id[lane] = args.c_ids[place + memory.inside_base[cursor]];
+      }
+      __syncwarp();
+      uint32_t n = min(n_inside - at, 32U);
+      uint32_t mask = has() && part == 0 ? 0xFFFFFFFFU >> (32 - n) : 0;
+      if (self_inside - at < n)
+        mask &= ~(1U << (self_inside - at));
+      append(mask, memory.queue_id);
     }
   }
 
@@ -446,13 +482,18 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       return;
     if (lane == 0)
       inside += (uint64_t)n_inside * n_queries;
+    if (OP == COLLECT) {
+      collect_inside();
+      return;
+    }
     if (OP != FILL) {
       found += part == 0 && has() ? n_inside : 0;
       return;
     }
-    uint32_t *row_at = close_row();
-    copy_inside((uint64_t)row_at);
-    open_row(row_at + n_inside - (self_inside != UINT32_MAX));
+    copy_inside();
+    __syncwarp();
+    if (has() && part == 0)
+      memory.row_at[mine] += n_inside - (self_inside != UINT32_MAX);
     __syncwarp();
   }
 
@@ -460,14 +501,14 @@ template <int D, typename T, int G, operation OP> struct tile_join {
 
   /* Candidates on their way from memory. */
   struct batch {
-    T coords[PARTS][D ? D : 1];
-    uint32_t position[PARTS], id[PARTS];
-    bool exists[PARTS];
+    T coords[HELD][D ? D : 1];
+    uint32_t position[HELD], id[HELD];
+    bool exists[HELD];
   };
 
   __device__ void load(batch &batch, uint32_t at, uint32_t &cursor) const {
 #pragma unroll
-    for (int p = 0; p < PARTS; p++) {
+    for (int p = 0; p < HELD; p++) {
       uint32_t place = at + p * 32 + lane;
       bool exists = batch.exists[p] = place < n_test;
       if (!exists)
@@ -475,7 +516,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       while (place >= memory.test_end[cursor])
         cursor++;
       uint32_t position = batch.position[p] = place + memory.test_base[cursor];
-      if (OP == FILL || (OP == DEGREES && args.half))
+      if (WRITES || (OP == DEGREES && args.half))
         batch.id[p] = args.c_ids[position];
       const T *from = candidate(position);
 #pragma unroll
@@ -498,7 +539,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   /* Puts candidates into the queue, behind the n that wait there, without those that lie too far away. */
   __device__ uint32_t enqueue(const batch &batch, uint32_t n) {
 #pragma unroll
-    for (int p = 0; p < PARTS; p++) {
+    for (int p = 0; p < HELD; p++) {
       float x[D ? D : 1];
       if constexpr (D > 0) {
 #pragma unroll
@@ -512,7 +553,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       if (kept) {
         uint32_t at = n + __popc(all & ((1U << lane) - 1));
         memory.queue_position[at] = batch.position[p];
-        if (OP == FILL || (OP == DEGREES && args.half))
+        if (WRITES || (OP == DEGREES && args.half))
           memory.queue_id[at] = batch.id[p];
         if constexpr (D > 0) {
 #pragma unroll
@@ -537,9 +578,8 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     __syncwarp();
   }
 
-  /* The masks of a chunk in float32: bit b for candidate b of the lane's part, query `mine`. */
-  __device__ uint32_t filter(const float (&x)[PARTS][D ? D : 1], float &nearest) const {
-    uint32_t mask = 0;
+  /* The masks of a chunk in float32. */
+  __device__ void filter(const float (&x)[HELD][D ? D : 1], uint32_t (&masks)[MASKS], float &nearest) const {
 #pragma unroll 2
     for (uint32_t t = 0; t < n_queries; t++) {
       float q[D ? D : 1];
@@ -547,7 +587,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       for (int c = 0; c < D; c++)
         q[c] = memory.queries[t * padded<D> + c];
 #pragma unroll
-      for (int p = 0; p < PARTS; p++) {
+      for (int p = 0; p < HELD; p++) {
         float s = args.predicate.minus_eps2;
 #pragma unroll
         for (int c = 0; c < D; c++) {
@@ -556,14 +596,13 @@ template <int D, typename T, int G, operation OP> struct tile_join {
         }
         nearest = fminf(nearest, fabsf(s));
         uint32_t votes = __ballot_sync(ALL_LANES, __float_as_int(s) < 0);
-        mask = lane == p * G + t ? votes : mask;
+        masks[p / PARTS] = lane == p % PARTS * G + t ? votes : masks[p / PARTS];
       }
     }
-    return mask;
   }
 
   /* The number of pairs instead, over all queries and the candidates of this lane. */
-  __device__ uint32_t filter_count(const float (&x)[PARTS][D ? D : 1], float &nearest) const {
+  __device__ uint32_t filter_count(const float (&x)[HELD][D ? D : 1], float &nearest) const {
     uint32_t count = 0;
 #pragma unroll 4
     for (uint32_t t = 0; t < n_queries; t++) {
@@ -572,7 +611,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       for (int c = 0; c < D; c++)
         q[c] = memory.queries[t * padded<D> + c];
 #pragma unroll
-      for (int p = 0; p < PARTS; p++) {
+      for (int p = 0; p < HELD; p++) {
         float s = args.predicate.minus_eps2;
 #pragma unroll
         for (int c = 0; c < D; c++) {
@@ -586,15 +625,18 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     return count;
   }
 
-  /* Leaves out what is not to be reported: the query itself, what comes before it, or smaller ids. */
-  __device__ uint32_t admit(uint32_t mask, uint32_t n) const {
+  /* Leaves out what is not to be reported: the query itself, what comes before it, or smaller ids. The mask is
+   * of the n candidates that wait at place `first`. */
+  __device__ uint32_t admit(uint32_t mask, uint32_t first, uint32_t n) const {
     uint32_t own = memory.own[has() ? mine : 0];
     uint32_t own_id = memory.own_id[has() ? mine : 0];
     for (uint32_t b = 0; b < n; b++) {
-      uint32_t position = memory.queue_position[part * 32 + b];
-      bool out = OP == COUNT ? position <= own
-                 : args.half ? memory.queue_id[part * 32 + b] <= own_id
-                             : position == own;
+      uint32_t position = memory.queue_position[first + b];
+      bool out = position == own;
+      if (OP == COUNT)
+        out = position <= own;
+      else if (args.half)
+        out = memory.queue_id[first + b] <= own_id;
       if (out)
         mask &= ~(1U << b);
     }
@@ -611,8 +653,9 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     return __any_sync(ALL_LANES, own_tile);
   }
 
-  /* Appends the ids of the mask to the row of query `mine`. */
-  __device__ void append(uint32_t mask) {
+  /* Appends those ids to the row of query `mine` that its masks have bits for: `ids` are those of bit 0 and on.
+   */
+  __device__ void append(uint32_t mask, const uint32_t *ids) {
     uint32_t hits = __popc(mask);
     uint32_t most = __reduce_max_sync(ALL_LANES, hits);
     if (most == 0)
@@ -625,7 +668,6 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       }
     uint32_t *to = buffer() + have + all - hits;
     have += PARTS > 1 ? __shfl_sync(ALL_LANES, all, 32 - G + mine) : all;
-    const uint32_t *ids = memory.queue_id + part * 32;
     if (most <= 6) {
       for (; mask; mask &= mask - 1)
         *to++ = ids[__ffs(mask) - 1];
@@ -636,24 +678,112 @@ template <int D, typename T, int G, operation OP> struct tile_join {
           *to++ = ids[b];
     }
     __syncwarp();
-    flush_row();
+    flush_records(false);
+  }
+
+  __device__ void report(const uint32_t (&masks)[MASKS]) {
+#pragma unroll
+    for (int m = 0; m < MASKS; m++) {
+      if (OP == COLLECT)
+        append(masks[m], memory.queue_id + 32 * (m * PARTS + part));
+      else
+        found += __popc(masks[m]);
+    }
+  }
+
+  /* Makes the masks of a chunk of n again, by the definition. */
+  __device__ void settle_chunk(uint32_t n, uint32_t (&masks)[MASKS]) const {
+#pragma unroll
+    for (int m = 0; m < MASKS; m++) {
+      uint32_t first = 32 * (m * PARTS + part);
+      uint32_t here = has() && n > first ? min(n - first, 32U) : 0;
+      masks[m] = settle(query(memory.own[has() ? mine : 0]), (const T *)args.c_coords,
+                        memory.queue_position + first, here, dim(), args.predicate.eps2);
+    }
+  }
+
+  __device__ void admit_chunk(uint32_t n, uint32_t (&masks)[MASKS]) const {
+#pragma unroll
+    for (int m = 0; m < MASKS; m++) {
+      uint32_t first = 32 * (m * PARTS + part);
+      masks[m] = admit(masks[m], first, n > first ? min(n - first, 32U) : 0);
+    }
+  }
+
+  /* Whether the candidate at a position belongs to query t, by the definition. */
+  __device__ __noinline__ static bool belongs(const T *query, const T *candidate, uint32_t dim, double eps2) {
+    double d2 = 0;
+    for (uint32_t c = 0; c < dim; c++) {
+      double t = __dsub_rn((double)query[c], (double)candidate[c]);
+      d2 = __dadd_rn(d2, __dmul_rn(t, t));
+    }
+    return d2 <= eps2;
+  }
+
+  /* Writes the neighbours among the first n candidates of the queue to the rows: the lanes that hold neighbours
+   * of a query write them side by side. CHECKED: not all pairs are to be reported. */
+  template <bool CHECKED> __device__ void write_rows(const float (&x)[HELD][D ? D : 1], uint32_t n) {
+    uint32_t id[HELD];
+#pragma unroll
+    for (int p = 0; p < HELD; p++)
+      id[p] = p * 32 + lane < n ? memory.queue_id[p * 32 + lane] : 0;
+    uint32_t lower = (1U << lane) - 1;
+#pragma unroll 2
+    for (uint32_t t = 0; t < n_queries; t++) {
+      float q[D ? D : 1];
+#pragma unroll
+      for (int c = 0; c < D; c++)
+        q[c] = memory.queries[t * padded<D> + c];
+      uint32_t *row = memory.row_at[t];
+      uint32_t written = 0;
+#pragma unroll
+      for (int p = 0; p < HELD; p++) {
+        float s = args.predicate.minus_eps2;
+#pragma unroll
+        for (int c = 0; c < D; c++) {
+          float d = x[p][c] - q[c];
+          s = fmaf(d, d, s);
+        }
+        bool near = D > 0 && s < 0;
+        bool doubtful = D == 0 || !(fabsf(s) > band);
+        if ((D == 0 || __any_sync(ALL_LANES, doubtful)) && doubtful)
+          near = p * 32 + lane < n &&
+                 belongs(query(memory.own[t]), candidate(memory.queue_position[p * 32 + lane]), dim(),
+                         args.predicate.eps2);
+        if (CHECKED && near)
+          near = args.half ? id[p] > memory.own_id[t] : memory.queue_position[p * 32 + lane] != memory.own[t];
+        uint32_t votes = __ballot_sync(ALL_LANES, near);
+        if (near)
+          row[written + __popc(votes & lower)] = id[p];
+        written += __popc(votes);
+      }
+      if (lane == 0)
+        memory.row_at[t] = row + written;
+    }
   }
 
   /* Tests the first n candidates of the queue. */
   __device__ void test(uint32_t n) {
-    float x[PARTS][D ? D : 1];
+    float x[HELD][D ? D : 1];
     if constexpr (D > 0) {
 #pragma unroll
-      for (int p = 0; p < PARTS; p++)
+      for (int p = 0; p < HELD; p++)
 #pragma unroll
         for (int c = 0; c < D; c++)
           x[p][c] = p * 32 + lane < n ? memory.queue[c][p * 32 + lane] : INFINITY;
     }
-    float nearest = INFINITY;
-    bool admission = needs_admission(n);
-    uint32_t mask = 0;
     if (lane == 0)
       tested += (uint64_t)n * n_queries;
+    float nearest = INFINITY;
+    bool admission = needs_admission(n);
+    if constexpr (OP == FILL) {
+      if (admission)
+        write_rows<true>(x, n);
+      else
+        write_rows<false>(x, n);
+      return;
+    }
+    uint32_t masks[MASKS] = {};
     if constexpr (D > 0) {
       if (OP == COUNT && !admission) {
         uint32_t count = filter_count(x, nearest);
@@ -662,20 +792,14 @@ template <int D, typename T, int G, operation OP> struct tile_join {
           return;
         }
       } else {
-        mask = filter(x, nearest);
+        filter(x, masks, nearest);
       }
     }
-    uint32_t here = n > part * 32 ? min(n - part * 32, 32U) : 0;
-    if (__any_sync(ALL_LANES, !(nearest > band)) || D == 0)
-      mask = has() ? settle(query(memory.own[mine]), (const T *)args.c_coords,
-                            memory.queue_position + part * 32, here, dim(), args.predicate.eps2)
-                   : 0;
+    if (D == 0 || __any_sync(ALL_LANES, !(nearest > band)))
+      settle_chunk(n, masks);
     if (admission)
-      mask = admit(mask, here);
-    if (OP == FILL)
-      append(mask);
-    else
-      found += __popc(mask);
+      admit_chunk(n, masks);
+    report(masks);
   }
 
   __device__ void take_tests() {
@@ -702,17 +826,18 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   /* ---- all together ---- */
 
   __device__ void finish() {
-    if (OP == FILL) {
-      close_row();
+    if (OP == FILL)
       return;
-    }
+    if (OP == COLLECT)
+      flush_records(true);
     if constexpr (OP == DEGREES && PARTS > 1)
       for (int step = G; step < 32; step *= 2)
         found += __shfl_xor_sync(ALL_LANES, found, step);
     if (OP == COUNT) {
       counted += args.one_set ? 2 * found + (lane < n_queries ? 1 : 0) : found;
     } else if (has() && part == 0) {
-      uint32_t degree = (uint32_t)found - (args.drop_self && !args.half ? 1 : 0);
+      bool with_self = OP == DEGREES && args.drop_self && !args.half;
+      uint32_t degree = (uint32_t)found - (with_self ? 1 : 0);
       args.degrees[memory.own_id[mine]] = degree;
       counted += degree;
     }
@@ -722,8 +847,9 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     enter(tile);
     if (n_queries == 0)
       return;
-    if (OP == FILL)
-      open_row(args.neighbors + (args.offsets[memory.own_id[has() ? mine : 0]] - args.offsets[args.first_row]));
+    have = 0;
+    if (OP == FILL && lane < n_queries)
+      memory.row_at[lane] = args.neighbors + (args.offsets[memory.own_id[lane]] - args.offsets[args.first_row]);
     uint32_t first = OP == COUNT && args.one_set ? args.own_step : 0;
     for (uint32_t s = first; s < args.n_steps; s += 32) {
       list_runs(s);
@@ -755,6 +881,9 @@ __global__ void __launch_bounds__(32 * WARPS) join_tile(const __grid_constant__ 
     atomicAdd(&args.total->inside, (unsigned long long)join.inside);
   }
 }
+
+/* Dimensions in which there are so many tests a pair that collecting may pay. */
+constexpr bool collects(uint32_t dim) { return dim >= 3; }
 
 /* Launches the instance for a dimension (0: any) on args.n_tiles tiles; one per translation unit. */
 template <int D>

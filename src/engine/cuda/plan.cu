@@ -118,13 +118,16 @@ struct sample_question {
   uint32_t dims[KITH_GRID_DIMS];
   double inverse_reach;
   double half_widths[N_SIDES];
+  double eps2;
 };
 
+enum { N_COUNTS = (KITH_GRID_DIMS + 1) * N_SIDES };
+
 /* counts[j][s]: pairs of a query and a point within the reach in the first dimension, and in those up to j not
- * held by a side finer than SIDES[s]. */
+ * held by a side finer than SIDES[s]; then pairs that belong. */
 __global__ void count_candidates(sample_question question, unsigned *counts) {
-  __shared__ unsigned local[KITH_GRID_DIMS][N_SIDES];
-  for (unsigned i = threadIdx.x; i < KITH_GRID_DIMS * N_SIDES; i += blockDim.x)
+  __shared__ unsigned local[KITH_GRID_DIMS + 1][N_SIDES];
+  for (unsigned i = threadIdx.x; i < N_COUNTS; i += blockDim.x)
     (&local[0][0])[i] = 0;
   __syncthreads();
   const double *query = question.queries + (uint64_t)blockIdx.x * question.dim;
@@ -140,9 +143,14 @@ __global__ void count_candidates(sample_question question, unsigned *counts) {
       if (side < N_SIDES)
         atomicAdd(&local[j][side], 1U);
     }
+    double square = 0;
+    for (uint32_t c = 0; side == 0 && c < question.dim; c++)
+      square += (query[c] - point[c]) * (query[c] - point[c]);
+    if (side == 0 && square <= question.eps2)
+      atomicAdd(&local[KITH_GRID_DIMS][0], 1U);
   }
   __syncthreads();
-  for (unsigned i = threadIdx.x; i < KITH_GRID_DIMS * N_SIDES; i += blockDim.x)
+  for (unsigned i = threadIdx.x; i < N_COUNTS; i += blockDim.x)
     if ((&local[0][0])[i])
       atomicAdd(&counts[i], (&local[0][0])[i]);
 }
@@ -282,6 +290,7 @@ struct planner {
   const double *spread; /* some rows of the sample, in pinned memory */
   size_t n_spread;
   kith_grid_spec grid_spec{};
+  double neighbors = 0; /* of a query, expected */
 
   planner(kith_cuda_session &session, const kith_cuda_spec &spec, const view &a, const view &b)
       : session(session), spec(spec), a(a), b(b), dim(a.dim) {}
@@ -429,9 +438,10 @@ void planner::choose_box() {
  * would give. */
 std::vector<double> planner::candidates() {
   uint32_t n_dims = grid_spec.k;
-  auto device = session.make<unsigned>(KITH_GRID_DIMS * N_SIDES, "planning");
-  check(cudaMemsetAsync(device.get(), 0, KITH_GRID_DIMS * N_SIDES * sizeof(unsigned), session.stream), "plan");
-  sample_question question{points.get(), queries.get(), n_sample, n_queries, dim, n_dims, {}, 0, {}};
+  auto device = session.make<unsigned>(N_COUNTS, "planning");
+  check(cudaMemsetAsync(device.get(), 0, N_COUNTS * sizeof(unsigned), session.stream), "plan");
+  sample_question question{points.get(), queries.get(),      n_sample, n_queries, dim, n_dims, {}, 0,
+                           {},           spec.predicate.eps2};
   for (int s = 0; s < N_SIDES; s++)
     question.half_widths[s] = half_width(SIDES[s]);
   memcpy(question.dims, grid_spec.dims, sizeof question.dims);
@@ -440,12 +450,12 @@ std::vector<double> planner::candidates() {
     count_candidates<<<n_queries, THREADS, 0, session.stream>>>(question, device.get());
   check_launch("plan");
   unsigned *met = (unsigned *)session.pinned;
-  check(cudaMemcpyAsync(met, device.get(), KITH_GRID_DIMS * N_SIDES * sizeof(unsigned), cudaMemcpyDeviceToHost,
-                        session.stream),
+  check(cudaMemcpyAsync(met, device.get(), N_COUNTS * sizeof(unsigned), cudaMemcpyDeviceToHost, session.stream),
         "plan");
   session.wait("planning");
   std::vector<double> counts(KITH_GRID_DIMS * N_SIDES);
   double scale = n_queries && n_sample ? (double)b.n / n_sample / n_queries : 0;
+  neighbors = met[KITH_GRID_DIMS * N_SIDES] * scale;
   auto share = [&](uint32_t j, double width) {
     double extent = (high[grid_spec.dims[j]] - low[grid_spec.dims[j]]) / spec.predicate.reach;
     return width < extent ? width / extent : 1.0;
@@ -479,6 +489,15 @@ option planner::choose(const std::vector<double> &counts) {
         if (o.cost < best.cost)
           best = o;
       }
+  if (const char *e = getenv("KITH_CUDA_PLAN")) {
+    double k, side, xs, qs;
+    if (sscanf(e, "%lf,%lf,%lf,%lf", &k, &side, &xs, &qs) == 4) {
+      best.k = (uint32_t)k;
+      best.side = side;
+      best.x_side = xs > 0 ? xs : best.x_side;
+      best.queries = (uint32_t)qs;
+    }
+  }
   if (spec.cell_side > 0)
     best.side = spec.cell_side;
   if (spec.index_dims)
@@ -507,6 +526,7 @@ grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, cons
   grid_plan plan;
   plan.tile_queries = best.queries;
   plan.candidates = best.candidates;
+  plan.neighbors = planner.neighbors;
   kith_grid_make(&plan.grid, &grid_spec, &spec.predicate);
   while (!kith_stencil_make(&plan.stencil, &plan.grid, &grid_spec, &spec.predicate)) {
     grid_spec.k--;
