@@ -237,6 +237,8 @@ void kith_cuda_join::find_degrees(bool collect) {
   records = session.make<record>(capacity, "pairs");
   join_args args = arguments(DEGREES);
   args.degrees = degrees.get();
+  doubtful = session.make<uint8_t>(tiles.n, "tiles");
+  args.doubtful = doubtful.get();
   args.pool = pool{records.get(), capacity, (unsigned long long *)(total.get() + 1)};
   launch(args, capacity ? COLLECT : DEGREES);
 }
@@ -321,6 +323,7 @@ void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
     args.neighbors = window.neighbors.get();
     args.first_row = first;
     args.end_row = end;
+    args.doubtful = doubtful.get();
     if (records.get() && n_records > 0)
       place_records<<<blocks_for(n_records * 16, THREADS), THREADS, 0, session.stream>>>(
           records.get(), n_records, offsets.get(), first, end, args.neighbors);

@@ -24,6 +24,7 @@ struct kith_cuda_join {
   kith_cuda::buffer<int> stop;
   kith_cuda::buffer<kith_cuda::tally> total;
   kith_cuda::buffer<uint32_t> degrees;
+  kith_cuda::buffer<uint8_t> doubtful;          /* tiles whose rows need a second look */
   kith_cuda::buffer<kith_cuda::record> records; /* collected pairs, if all of them were */
   uint64_t n_records = 0;
   kith_cuda::buffer<uint64_t> offsets;

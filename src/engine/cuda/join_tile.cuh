@@ -74,7 +74,8 @@ struct join_args {
   const uint64_t *offsets; /* by id */
   uint32_t *neighbors;     /* offsets[first_row] goes here */
   uint64_t first_row, end_row;
-  struct pool pool; /* COLLECT */
+  uint8_t *doubtful; /* per tile: some test came within the band. Written by DEGREES, read by FILL */
+  struct pool pool;  /* COLLECT */
   const int *stop;
 };
 
@@ -156,6 +157,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   bool own_row = false;              /* the own row is in the batch, and not all pairs there count */
   uint64_t found = 0;                /* by query `mine` */
   uint32_t have = 0;                 /* ids in its buffer */
+  bool doubts = D == 0;              /* some test of the tile is within the band */
   uint64_t tested = 0, inside = 0, counted = 0;
 
   __device__ tile_join(const join_args &args, shared &memory)
@@ -212,7 +214,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   }
 
   /* Puts the coordinates in shared memory, and a box around them. float64 coordinates are relative to the first
-   * query of the tile: see predicate.h. */
+   * position of the tile (see predicate.h), wanted or not, so that all passes see the same numbers. */
   __device__ void load_queries() {
     band = args.predicate.filter ? args.predicate.band : INFINITY;
     if constexpr (D == 0) {
@@ -225,7 +227,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       for (int c = 0; c < D; c++) {
         float x;
         if constexpr (sizeof(T) == 8) {
-          origin[c] = query(memory.own[0])[c];
+          origin[c] = query(begin)[c];
           double relative = from[c] - origin[c];
           square += relative * relative;
           x = (float)relative;
@@ -720,8 +722,21 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     return d2 <= eps2;
   }
 
+  /* Whether candidate i of the queue is to be reported for query t; `near` is what float32 says. */
+  __device__ bool check(bool near, float s, uint32_t t, uint32_t i, uint32_t n) const {
+    if (D == 0 || !(fabsf(s) > band))
+      near = i < n &&
+             belongs(query(memory.own[t]), candidate(memory.queue_position[i]), dim(), args.predicate.eps2);
+    if (near && args.half)
+      near = memory.queue_id[i] > memory.own_id[t];
+    else if (near && own_row)
+      near = memory.queue_position[i] != memory.own[t];
+    return near;
+  }
+
   /* Writes the neighbours among the first n candidates of the queue to the rows: the lanes that hold neighbours
-   * of a query write them side by side. CHECKED: not all pairs are to be reported. */
+   * of a query write them side by side. CHECKED: float32 may not be enough, or not all pairs are to be
+   * reported. */
   template <bool CHECKED> __device__ void write_rows(const float (&x)[HELD][D ? D : 1], uint32_t n) {
     uint32_t id[HELD];
 #pragma unroll
@@ -735,7 +750,6 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       for (int c = 0; c < D; c++)
         q[c] = memory.queries[t * padded<D> + c];
       uint32_t *row = memory.row_at[t];
-      uint32_t written = 0;
 #pragma unroll
       for (int p = 0; p < HELD; p++) {
         float s = args.predicate.minus_eps2;
@@ -744,21 +758,16 @@ template <int D, typename T, int G, operation OP> struct tile_join {
           float d = x[p][c] - q[c];
           s = fmaf(d, d, s);
         }
-        bool near = D > 0 && s < 0;
-        bool doubtful = D == 0 || !(fabsf(s) > band);
-        if ((D == 0 || __any_sync(ALL_LANES, doubtful)) && doubtful)
-          near = p * 32 + lane < n &&
-                 belongs(query(memory.own[t]), candidate(memory.queue_position[p * 32 + lane]), dim(),
-                         args.predicate.eps2);
-        if (CHECKED && near)
-          near = args.half ? id[p] > memory.own_id[t] : memory.queue_position[p * 32 + lane] != memory.own[t];
+        bool near = D > 0 && __float_as_int(s) < 0;
+        if (CHECKED)
+          near = check(near, s, t, p * 32 + lane, n);
         uint32_t votes = __ballot_sync(ALL_LANES, near);
         if (near)
-          row[written + __popc(votes & lower)] = id[p];
-        written += __popc(votes);
+          row[__popc(votes & lower)] = id[p];
+        row += __popc(votes);
       }
       if (lane == 0)
-        memory.row_at[t] = row + written;
+        memory.row_at[t] = row;
     }
   }
 
@@ -777,7 +786,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     float nearest = INFINITY;
     bool admission = needs_admission(n);
     if constexpr (OP == FILL) {
-      if (admission)
+      if (admission || doubts)
         write_rows<true>(x, n);
       else
         write_rows<false>(x, n);
@@ -795,8 +804,10 @@ template <int D, typename T, int G, operation OP> struct tile_join {
         filter(x, masks, nearest);
       }
     }
-    if (D == 0 || __any_sync(ALL_LANES, !(nearest > band)))
+    if (D == 0 || __any_sync(ALL_LANES, !(nearest > band))) {
+      doubts = true;
       settle_chunk(n, masks);
+    }
     if (admission)
       admit_chunk(n, masks);
     report(masks);
@@ -825,7 +836,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
 
   /* ---- all together ---- */
 
-  __device__ void finish() {
+  __device__ void finish(uint32_t tile) {
     if (OP == FILL)
       return;
     if (OP == COLLECT)
@@ -835,7 +846,11 @@ template <int D, typename T, int G, operation OP> struct tile_join {
         found += __shfl_xor_sync(ALL_LANES, found, step);
     if (OP == COUNT) {
       counted += args.one_set ? 2 * found + (lane < n_queries ? 1 : 0) : found;
-    } else if (has() && part == 0) {
+      return;
+    }
+    if (lane == 0)
+      args.doubtful[tile] = doubts;
+    if (has() && part == 0) {
       bool with_self = OP == DEGREES && args.drop_self && !args.half;
       uint32_t degree = (uint32_t)found - (with_self ? 1 : 0);
       args.degrees[memory.own_id[mine]] = degree;
@@ -848,6 +863,8 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     if (n_queries == 0)
       return;
     have = 0;
+    if (OP == FILL)
+      doubts = args.doubtful[tile];
     if (OP == FILL && lane < n_queries)
       memory.row_at[lane] = args.neighbors + (args.offsets[memory.own_id[lane]] - args.offsets[args.first_row]);
     uint32_t first = OP == COUNT && args.one_set ? args.own_step : 0;
@@ -856,7 +873,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       take_inside();
       take_tests();
     }
-    finish();
+    finish(tile);
   }
 };
 
