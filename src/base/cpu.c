@@ -57,12 +57,12 @@ static void read_model_name(char *model, size_t size) {
 }
 
 kith_status kith_device_describe(uint32_t i, kith_device *device) {
-  if (i > 0)
+  if (i > 0 || !device)
     return KITH_ERR_ARGUMENT;
   char model[128];
   read_model_name(model, sizeof model);
   *device = (kith_device){.name = "cpu", .usable = 1};
-  snprintf(device->description, sizeof device->description, "%s, %u cores, best instruction set %s", model,
-           kith_cpu_cores(), kith_isa_name(kith_cpu_best_isa()));
+  snprintf(device->description, sizeof device->description, "%s, %u core%s, best instruction set %s", model,
+           kith_cpu_cores(), kith_cpu_cores() == 1 ? "" : "s", kith_isa_name(kith_cpu_best_isa()));
   return KITH_OK;
 }

@@ -260,12 +260,15 @@ static kith_status read_file(kith_input *input, const char *path, const char *fo
 
 kith_status kith_file_open(kith_context *ctx, const char *path, const kith_file_options *options,
                            kith_file **out) {
-  kith_call_begin(ctx);
+  if (out)
+    *out = NULL;
+  kith_status status = kith_call_begin(ctx);
+  if (status)
+    return status;
   if (!path || !out)
     return kith_fail(ctx, KITH_ERR_ARGUMENT,
                      "kith_file_open needs a path and a place for the file; one is NULL");
-  *out = NULL;
-  kith_status status = kith_check_cancel(ctx);
+  status = kith_check_cancel(ctx);
   if (status)
     return kith_call_end(ctx, status);
   kith_file_options opt = kith_file_options_init();

@@ -457,8 +457,9 @@ static moments moments_of_points(kith_context *ctx, const kith_points *points, d
 
 kith_status kith_points_stats(kith_context *ctx, const kith_points *points, kith_column_stats *stats,
                               uint64_t *invalid_rows) {
-  kith_call_begin(ctx);
-  kith_status status = kith_points_check(ctx, points, "points");
+  kith_status status = kith_call_begin(ctx);
+  if (!status)
+    status = kith_points_check(ctx, points, "points");
   if (status)
     return status;
   uint32_t dim = points->dim;
