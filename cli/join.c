@@ -162,7 +162,7 @@ int command_join(const cli_options *options) {
   }
   progress_clear(&s.progress);
   found.total_seconds = session_clock() - s.began;
-  code = tell(&s, options, &found);
+  code = cli_finish_stdout(tell(&s, options, &found), found.output);
 done:
   session_close(&s);
   return code;
