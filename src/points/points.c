@@ -74,7 +74,7 @@ kith_status kith_points_check(kith_context *ctx, const kith_points *points, cons
   if (points->n == 0)
     return KITH_OK;
   if (!points->data)
-    return kith_fail(ctx, KITH_ERR_ARGUMENT, "%s: the data pointer is NULL, yet there are %llu points", name,
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "%s: the data pointer is NULL, yet n is %llu", name,
                      (unsigned long long)points->n);
   return check_strides(ctx, points, name);
 }

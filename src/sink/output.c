@@ -262,7 +262,7 @@ kith_status kith_output_open(kith_output *output, kith_access access, uint64_t e
 
 static const char *show_bytes(uint64_t bytes, char text[32]) {
   if (bytes < 1 << 20)
-    snprintf(text, 32, "%u bytes", (unsigned)bytes);
+    snprintf(text, 32, "%u byte%s", (unsigned)bytes, bytes == 1 ? "" : "s");
   else
     snprintf(text, 32, "%.1f MiB", (double)bytes / (1 << 20));
   return text;
