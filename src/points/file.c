@@ -208,8 +208,8 @@ static const file_reader READERS[] = {{"npy", ".npy", kith_read_npy},
 
 static kith_status choose_reader(const kith_input *input, const char *format, const file_reader **out) {
   bool is_pipe = !input->bytes;
-  if (!format && input->is_stdin)
-    format = "text";
+  if (!format && (input->is_stdin || (is_pipe && !*input->ending)))
+    format = "text"; /* the only one that a pipe may carry */
   *out = NULL;
   for (size_t i = 0; i < sizeof READERS / sizeof *READERS && !*out; i++)
     if (format ? strcmp(format, READERS[i].format) == 0 : strcasecmp(input->ending, READERS[i].ending) == 0)
