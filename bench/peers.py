@@ -129,8 +129,9 @@ class Trial:
         part = self.sample(one_in)
         tree = self.way.build(part) if self.way.inner else self.tree
         start = time.perf_counter()
-        found = self.way.pairs(self.way.query(tree, part, self.eps), len(part))
+        result = self.way.query(tree, part, self.eps)
         seconds = time.perf_counter() - start
+        found = self.way.pairs(result, len(part))
         self.pairs = found * self.n / len(part)
         times = self.n / len(part)
         if self.way.inner and found:  # the part may be more or less crowded than the whole
