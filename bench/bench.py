@@ -2,8 +2,9 @@
 
 On a shared machine a time means little and a ratio of times taken side by side means much. So every program
 stays alive, waits for a line, does one run and answers; this script gives them turns. The first turn is for
-warming up (kith) and tuning (peers) and is not counted. Peers that are much slower get fewer turns, or none:
-one long run is as good as several, and the whole has to end in about eight minutes.
+warming up (kith) and tuning (peers) and is not counted. Peers that are much slower get fewer turns, or none,
+since the whole has to end in about eight minutes. The first run of a large table also pays for fresh pages, so
+whoever may be the fastest peer gets several.
 
 Turns even out slow drifts, not a busy neighbour: a program whose threads meet at barriers waits for the thread
 that lost its core, while one that hands out work in pieces hardly notices. So the processor time that others
@@ -48,8 +49,10 @@ class Mode:
         self.rows = QUICK_ROWS if quick else FULL_ROWS
         self.repeats = 3 if quick else 7
         self.peer_limit = 2 if quick else 30  # seconds: a peer slower than that by estimate is not run
-        self.peer_budget = 3 if quick else 10  # seconds: a peer that has had so many gets no more turns
-        self.peer_once = 1 if quick else 3  # seconds: one run suffices where it takes longer
+        self.budget = 3 if quick else 60  # seconds: who has had so many gets no more turns ...
+        self.least_runs = 3  # ... but for kith, which gets this many at least
+        self.python_budget = 3 if quick else 10  # the peers in Python get fewer: the fastest is hardly ever one
+        self.python_once = 1 if quick else 3  # seconds: one run of theirs suffices where it takes longer
         self.turn_limit = 20 if quick else 60  # seconds: nothing waits longer than that for a peer
         self.scaling = QUICK_SCALING if quick else FULL_SCALING
 
@@ -95,9 +98,12 @@ class Peer(Worker):
     """A peer that is too slow, or ends (a table may be more than the memory holds), is left out, with the
     reason."""
 
-    def __init__(self, name, what, turn_limit, command):
+    def __init__(self, name, what, mode, command):
         super().__init__(command)
-        self.name, self.what, self.turn_limit = name, what, turn_limit
+        self.name, self.what, self.turn_limit = name, what, mode.turn_limit
+        python = name != "nanoflann"
+        self.budget = mode.python_budget if python else mode.budget
+        self.once = mode.python_once if python else mode.budget
 
     def answers(self):
         # Nothing of an earlier answer can be in Python's buffer: a worker speaks once a turn.
@@ -154,27 +160,32 @@ def kith_worker(build, path, eps, what):
 
 def peer_workers(build, path, eps, what, mode):
     def peer(name, *command):
-        return Peer(name, what, mode.turn_limit, command)
+        return Peer(name, what, mode, command)
 
     yield peer("nanoflann", build / "bench" / "peer_nanoflann", path, eps, what, 0, THREADS)
     for name in ("scipy", "scikit-learn"):
         yield peer(name, sys.executable, HERE / "peers.py", name, path, eps, what, mode.peer_limit)
 
 
+def timed_turn(worker):
+    start = time.monotonic()
+    worker.turn()
+    return time.monotonic() - start
+
+
 def take_turns(kith, peers, mode):
     """The first turn of each, one after another, then rounds of turns."""
     for worker in kith + peers:
         worker.turn()
-    left = dict.fromkeys(peers, mode.peer_budget)
-    for _ in range(mode.repeats):
+    spent = dict.fromkeys(kith + peers, 0.0)
+    for round_number in range(mode.repeats):
         for worker in kith:
-            worker.turn()
+            if round_number < mode.least_runs or spent[worker] < mode.budget / 3:
+                spent[worker] += timed_turn(worker)
         for worker in peers:
-            if left[worker] > 0:
-                start = time.monotonic()
-                worker.turn()
-                seconds = time.monotonic() - start
-                left[worker] -= seconds if seconds <= mode.peer_once else mode.peer_budget
+            if spent[worker] < worker.budget:
+                seconds = timed_turn(worker)
+                spent[worker] += seconds if seconds <= worker.once else worker.budget
     return [w.finish() for w in kith], [w.finish() for w in peers]
 
 

@@ -54,14 +54,15 @@ def speed_table(rows):
 def peer_row(row, what, peer):
     start = [label(row), what, peer["peer"], peer.get("way") or "-"]
     if not peer["query"]:
-        return start + [f"skipped: {peer['skipped']}", "", "", ""]
+        return start + [f"skipped: {peer['skipped']}", "", "", "", ""]
     over = peer["total"]["min"] / row[what]["total"]["min"]
-    return start + [seconds(min(peer["build"])), seconds(min(peer["query"])), f"{over:.1f} x",
+    return start + [seconds(min(peer["build"])), seconds(min(peer["query"])), str(len(peer["query"])),
+                    f"{over:.1f} x",
                     f"{peer['pairs_more']:+d}" if peer["pairs_more"] else "equal"]
 
 
 def peers_table(rows):
-    header = ["data, eps", "result", "peer", "its fastest way", "build", "query", "over kith", "pairs"]
+    header = ["data, eps", "result", "peer", "its fastest way", "build", "query", "runs", "over kith", "pairs"]
     return markdown(header, [peer_row(row, what, peer) for row in rows for what in ("count", "table")
                              for peer in row[what]["peers"]])
 
@@ -91,7 +92,7 @@ def scaling_table(scaling):
 NOTES = """Times are seconds, the least of the runs unless it says otherwise. A kith time is one library call in
 a warm process, index included; the first call of the process is beside it. Peers build their index anew for
 each run, and each runs in the fastest of its ways for the data; where a run of a peer takes longer than a few
-seconds, there is one. Peak memory is what kith allocates, the input not included.
+seconds, there are few, or one, and that one also pays for fresh memory. Peak memory is what kith allocates, the input not included.
 
 Pairs are ordered and without (i, i). scipy and scikit-learn compute in double and include the boundary, as kith
 does: their counts must be equal. nanoflann computes in float32 and excludes it, so it may differ by the few
