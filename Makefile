@@ -2,6 +2,7 @@
 BUILD ?= build
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+MAKEFLAGS += --no-print-directory
 
 .PHONY: all demo check test sanitize clang format-check tidy bench install clean
 all: $(BUILD)/Makefile
@@ -11,7 +12,9 @@ $(BUILD)/Makefile:
 	@scripts/install-deps build
 	@cmake -S . -B $(BUILD) -DKITH_WERROR=ON >/dev/null
 
-demo: all
+# The command alone, so that a first impression does not wait for the tests to be built.
+demo: $(BUILD)/Makefile
+	@cmake --build $(BUILD) -j $(JOBS) --target kith
 	@examples/demo.sh $(BUILD)/cli/kith
 
 # Everything that must hold before a change lands.

@@ -2,7 +2,9 @@
 
 On a shared machine a time means little and a ratio of times taken side by side means much. So every program
 stays alive, waits for a line, does one run and answers; this script gives them turns. The first turn is for
-warming up (kith) and tuning (peers) and is not counted.
+warming up (kith) and tuning (peers) and is not counted. Peers that are much slower get fewer turns, or none,
+since the whole has to end in about eight minutes. The first run of a large table also pays for fresh pages, so
+whoever may be the fastest peer gets several.
 
 Turns even out slow drifts, not a busy neighbour: a program whose threads meet at barriers waits for the thread
 that lost its core, while one that hands out work in pieces hardly notices. So the processor time that others
@@ -15,6 +17,7 @@ import os
 import pathlib
 import platform
 import resource
+import select
 import statistics
 import subprocess
 import sys
@@ -45,8 +48,12 @@ class Mode:
         self.quick = quick
         self.rows = QUICK_ROWS if quick else FULL_ROWS
         self.repeats = 3 if quick else 7
-        self.peer_limit = 2 if quick else 30  # seconds: a peer slower than that is not run
-        self.peer_budget = 3 if quick else 60  # seconds: a peer that has had so many gets no more turns
+        self.peer_limit = 2 if quick else 30  # seconds: a peer slower than that by estimate is not run
+        self.budget = 3 if quick else 60  # seconds: who has had so many gets no more turns ...
+        self.least_runs = 3  # ... but for kith, which gets this many at least
+        self.python_budget = 3 if quick else 10  # the peers in Python get fewer: the fastest is hardly ever one
+        self.python_once = 1 if quick else 3  # seconds: one run of theirs suffices where it takes longer
+        self.turn_limit = 20 if quick else 60  # seconds: nothing waits longer than that for a peer
         self.scaling = QUICK_SCALING if quick else FULL_SCALING
 
 
@@ -58,11 +65,19 @@ class Worker:
                                         stdout=subprocess.PIPE, text=True)
         self.result = None
 
+    def answers(self):
+        return True
+
+    def failed(self, reason):
+        raise SystemExit(f"bench: {' '.join(self.process.args)}: {reason}")
+
     def turn(self):
         if self.result is not None:
             return
         self.process.stdin.write("\n")
         self.process.stdin.flush()
+        if not self.answers():
+            return
         answer = self.process.stdout.readline().strip()
         if answer != "done":  # it has ended by itself: skipped, or failed
             self.finish(answer)
@@ -71,10 +86,40 @@ class Worker:
         if self.result is None:
             self.process.stdin.close()
             last = last or self.process.stdout.readline()
-            if self.process.wait() != 0 or not last:
-                raise SystemExit(f"bench: this failed: {' '.join(self.process.args)}")
-            self.result = json.loads(last)
+            code = self.process.wait()
+            if code != 0 or not last:
+                self.failed(f"ended with code {code}")
+            else:
+                self.result = json.loads(last)
         return self.result
+
+
+class Peer(Worker):
+    """A peer that is too slow, or ends (a table may be more than the memory holds), is left out, with the
+    reason."""
+
+    def __init__(self, name, what, mode, command):
+        super().__init__(command)
+        self.name, self.what, self.turn_limit = name, what, mode.turn_limit
+        python = name != "nanoflann"
+        self.budget = mode.python_budget if python else mode.budget
+        self.once = mode.python_once if python else mode.budget
+
+    def answers(self):
+        # Nothing of an earlier answer can be in Python's buffer: a worker speaks once a turn.
+        if select.select([self.process.stdout], [], [], self.turn_limit)[0]:
+            return True
+        self.process.kill()
+        self.process.wait()
+        self.failed(f"slower than {self.turn_limit} s")
+        return False
+
+    def failed(self, reason):
+        self.result = skipped(self.name, self.what, reason)
+
+
+def skipped(peer, what, reason):
+    return {"peer": peer, "what": what, "way": None, "skipped": reason, "build": [], "query": []}
 
 
 class Neighbours:
@@ -114,24 +159,33 @@ def kith_worker(build, path, eps, what):
 
 
 def peer_workers(build, path, eps, what, mode):
-    yield Worker([build / "bench" / "peer_nanoflann", path, eps, what, 0, THREADS])
-    for peer in ("scipy", "scikit-learn"):
-        yield Worker([sys.executable, HERE / "peers.py", peer, path, eps, what, mode.peer_limit])
+    def peer(name, *command):
+        return Peer(name, what, mode, command)
+
+    yield peer("nanoflann", build / "bench" / "peer_nanoflann", path, eps, what, 0, THREADS)
+    for name in ("scipy", "scikit-learn"):
+        yield peer(name, sys.executable, HERE / "peers.py", name, path, eps, what, mode.peer_limit)
+
+
+def timed_turn(worker):
+    start = time.monotonic()
+    worker.turn()
+    return time.monotonic() - start
 
 
 def take_turns(kith, peers, mode):
     """The first turn of each, one after another, then rounds of turns."""
     for worker in kith + peers:
         worker.turn()
-    spent = dict.fromkeys(peers, 0.0)
-    for _ in range(mode.repeats):
+    spent = dict.fromkeys(kith + peers, 0.0)
+    for round_number in range(mode.repeats):
         for worker in kith:
-            worker.turn()
+            if round_number < mode.least_runs or spent[worker] < mode.budget / 3:
+                spent[worker] += timed_turn(worker)
         for worker in peers:
-            if spent[worker] < mode.peer_budget:
-                start = time.monotonic()
-                worker.turn()
-                spent[worker] += time.monotonic() - start
+            if spent[worker] < worker.budget:
+                seconds = timed_turn(worker)
+                spent[worker] += seconds if seconds <= worker.once else worker.budget
     return [w.finish() for w in kith], [w.finish() for w in peers]
 
 
@@ -163,6 +217,8 @@ def agrees(peer, difference, pairs):
 def ratios(kith, peers):
     """The fastest peer with its build, and the fastest query alone, over kith's whole call."""
     ran = [p for p in peers if p["query"]]
+    if not ran:
+        return {"fastest": None}
     best = min(ran, key=lambda p: p["total"]["min"])
     strict = min(ran, key=lambda p: min(p["query"]))
     return {"fastest": best["peer"], "ratio": best["total"]["min"] / kith["total"]["min"],
@@ -180,10 +236,12 @@ def measure_row(build, row, mode):
         neighbours = Neighbours()
         kith, peers = take_turns([kith_worker(build, path, row.eps, kind) for kind in kinds],
                                  list(peer_workers(build, path, row.eps, what, mode)), mode)
+        others_cores = neighbours.cores()
+        peers.append(skipped("pykdtree", what, "has no radius search"))
         for kind, result in zip(kinds, kith):
             measured[kind] = summarize_kith(result)
         measured[what]["peers"] = [summarize_peer(p, kith[0]["pairs"]) for p in peers]
-        measured[what].update(ratios(kith[0], peers), others_cores=neighbours.cores())
+        measured[what].update(ratios(kith[0], peers), others_cores=others_cores)
     return measured
 
 

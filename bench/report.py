@@ -1,4 +1,4 @@
-"""Turns BUILD_DIR/bench/results.json into table.md (and standard output), speed.png and scaling.png."""
+"""report.py RESULTS.json FOLDER: writes table.md (also to standard output), speed.png and scaling.png."""
 import json
 import pathlib
 import sys
@@ -30,15 +30,18 @@ def spread(total):
 
 
 def fastest_of(result):
-    return next(p for p in result["peers"] if p["peer"] == result["fastest"])
+    return next((p for p in result["peers"] if p["peer"] == result["fastest"]), None)
 
 
 def speed_row(row, what):
     result = row[what]
     peer = fastest_of(result)
+    against = ["none ran", "", "", ""]
+    if peer:
+        against = [result["fastest"], f"{seconds(min(peer['build']))} / {seconds(min(peer['query']))}",
+                   f"**{result['ratio']:.1f} x**", f"{result['strict_ratio']:.1f} x"]
     return [label(row), what, f"{result['pairs']:,}", spread(result["total"]), seconds(result["cold"]),
-            result["fastest"], f"{seconds(min(peer['build']))} / {seconds(min(peer['query']))}",
-            f"**{result['ratio']:.1f} x**", f"{result['strict_ratio']:.1f} x", f"{result['others_cores']:.2f}"]
+            *against, f"{result['others_cores']:.2f}"]
 
 
 def speed_table(rows):
@@ -51,14 +54,15 @@ def speed_table(rows):
 def peer_row(row, what, peer):
     start = [label(row), what, peer["peer"], peer.get("way") or "-"]
     if not peer["query"]:
-        return start + [f"skipped: {peer['skipped']}", "", "", ""]
+        return start + [f"skipped: {peer['skipped']}", "", "", "", ""]
     over = peer["total"]["min"] / row[what]["total"]["min"]
-    return start + [seconds(min(peer["build"])), seconds(min(peer["query"])), f"{over:.1f} x",
+    return start + [seconds(min(peer["build"])), seconds(min(peer["query"])), str(len(peer["query"])),
+                    f"{over:.1f} x",
                     f"{peer['pairs_more']:+d}" if peer["pairs_more"] else "equal"]
 
 
 def peers_table(rows):
-    header = ["data, eps", "result", "peer", "its fastest way", "build", "query", "over kith", "pairs"]
+    header = ["data, eps", "result", "peer", "its fastest way", "build", "query", "runs", "over kith", "pairs"]
     return markdown(header, [peer_row(row, what, peer) for row in rows for what in ("count", "table")
                              for peer in row[what]["peers"]])
 
@@ -87,13 +91,13 @@ def scaling_table(scaling):
 
 NOTES = """Times are seconds, the least of the runs unless it says otherwise. A kith time is one library call in
 a warm process, index included; the first call of the process is beside it. Peers build their index anew for
-each run, and each runs in the fastest of its ways for the data. Peak memory is what kith allocates, the input
-not included.
+each run, and each runs in the fastest of its ways for the data; where a run of a peer takes longer than a few
+seconds, there are few, or one, and that one also pays for fresh memory. Peak memory is what kith allocates, the input not included.
 
 Pairs are ordered and without (i, i). scipy and scikit-learn compute in double and include the boundary, as kith
 does: their counts must be equal. nanoflann computes in float32 and excludes it, so it may differ by the few
-pairs whose distance is eps to within rounding. scipy's query_pairs gives only i < j. pykdtree: n/a, it has k
-nearest neighbours only, no radius join."""
+pairs whose distance is eps to within rounding. scipy's query_pairs gives only i < j. pykdtree finds k nearest
+neighbours, optionally within a distance, but not all of them."""
 
 
 def document(r):
@@ -122,8 +126,9 @@ def plot_bars(axes, rows, what):
             y = i + (list(COLORS).index(name) - 1.5) * height
             axes.barh(y, least, height * 0.9, color=COLORS[name], label=name if i == 0 else None)
             axes.plot([least, most], [y, y], color="#555555", linewidth=0.8)
-        axes.text(row[what]["total"]["max"] * 1.15, i - 1.5 * height, f"{row[what]['ratio']:.1f} x",
-                  va="center", fontsize=8, color=COLORS["kith"])
+        if row[what]["fastest"]:
+            axes.text(row[what]["total"]["max"] * 1.15, i - 1.5 * height, f"{row[what]['ratio']:.1f} x",
+                      va="center", fontsize=8, color=COLORS["kith"])
     axes.set_yticks(range(len(rows)), [label(row) for row in rows])
     axes.set_xscale("log")
     axes.set_xlabel("seconds, index included: least, and line to the most")
@@ -173,9 +178,9 @@ def finish(figure, path):
     plt.close(figure)
 
 
-def main(folder):
+def main(results, folder):
     folder = pathlib.Path(folder)
-    results = json.loads((folder / "results.json").read_text())
+    results = json.loads(pathlib.Path(results).read_text())
     text = document(results)
     (folder / "table.md").write_text(text)
     print(text, end="")
@@ -184,4 +189,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

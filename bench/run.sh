@@ -28,5 +28,5 @@ fi
 # The report is made even where the answers disagree; the exit code tells.
 status=0
 "$venv/bin/python" "$here/bench.py" "$build" "$@" || status=$?
-[ "$status" -le 1 ] && "$venv/bin/python" "$here/report.py" "$out"
+[ "$status" -le 1 ] && "$venv/bin/python" "$here/report.py" "$out/results.json" "$out"
 exit "$status"

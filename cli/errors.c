@@ -2,9 +2,11 @@
 #include "errors.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MESSAGE_BYTES = 4096 };
 
@@ -13,7 +15,7 @@ const cli_exit_code CLI_EXIT_CODES[] = {
     {CLI_FAILED, "any other failure"},
     {CLI_USAGE, "a bad command, option or argument"},
     {CLI_INPUT, "the input cannot be read, or holds NaN or infinity"},
-    {CLI_OUTPUT, "the output cannot be written"},
+    {CLI_OUTPUT, "the output, or the report on standard output, cannot be written"},
     {CLI_MEMORY, "the work or its result does not fit the memory allowed"},
     {CLI_UNSUPPORTED, "this build or machine cannot do it"},
     {CLI_INTERRUPTED, "interrupted (Ctrl-C, SIGINT)"},
@@ -54,11 +56,26 @@ int cli_usage(const char *command, const char *format, ...) {
   return CLI_USAGE;
 }
 
-int cli_finish_stdout(int code) {
+/* Opened the wrong way round, so that using it is an error, as it is with a closed one. */
+static void take_descriptor(int fd, int flags) {
+  if (fcntl(fd, F_GETFD) == -1 && errno == EBADF)
+    (void)!open("/dev/null", flags); /* takes the lowest free number, which is fd */
+}
+
+void cli_open_standard(void) {
+  take_descriptor(STDIN_FILENO, O_WRONLY);
+  take_descriptor(STDOUT_FILENO, O_RDONLY);
+  take_descriptor(STDERR_FILENO, O_RDONLY);
+}
+
+int cli_finish_stdout(int code, const char *written) {
   errno = 0;
   int lost = fflush(stdout) != 0 || ferror(stdout);
-  if (lost && code == CLI_OK)
-    return cli_fail(CLI_OUTPUT, "cannot write to standard output: %s",
-                    errno ? strerror(errno) : "write failed");
-  return code;
+  if (!lost || code != CLI_OK)
+    return code;
+  const char *why = errno ? strerror(errno) : "write failed";
+  if (written)
+    return cli_fail(CLI_OUTPUT, "%s is complete, but the report on it was lost: standard output: %s", written,
+                    why);
+  return cli_fail(CLI_OUTPUT, "cannot write to standard output: %s", why);
 }

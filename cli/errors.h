@@ -29,8 +29,14 @@ int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2,
 /* A usage error: the sentence, then where to read on. command may be NULL. Returns CLI_USAGE. */
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Flushes standard output. A summary that was lost (full disk, closed pipe) is a failure too: returns code,
- * or CLI_OUTPUT where code was 0 and the text did not arrive. */
-int cli_finish_stdout(int code);
+/* Makes sure that the descriptors of standard input, output and error are taken. Where the caller closed one,
+ * the next file to be opened would get its number, and a message meant for a person would end up in a result.
+ */
+void cli_open_standard(void);
+
+/* Flushes standard output. A summary that was lost (full disk, closed pipe) is a failure too, since a script
+ * may live on it: returns code, or CLI_OUTPUT where code was 0 and the text did not arrive. `written` is NULL,
+ * or the file that is complete nevertheless: the message says so. */
+int cli_finish_stdout(int code, const char *written);
 
 #endif

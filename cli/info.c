@@ -79,7 +79,8 @@ static void print_facts(const facts *f, FILE *out) {
   fprintf(out, "type        %s\n", type_name(f->points));
   fprintf(out, "storage     %s, %s order\n", kith_file_is_mapped(f->file) ? "mapped" : "in memory",
           order_name(f->points));
-  fprintf(out, "invalid     %s rows with NaN or infinity\n", text_count(text, f->invalid_rows));
+  text_count(text, f->invalid_rows);
+  fprintf(out, "invalid     %s row%s with NaN or infinity\n", text, plural(text));
   print_columns(f, out);
 }
 

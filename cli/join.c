@@ -134,9 +134,9 @@ static void print_summary(const session *s, const cli_options *options, const ou
 static int tell(const session *s, const cli_options *options, const outcome *found) {
   FILE *out = pairs_to_stdout(options) ? stderr : stdout;
   char text[TEXT_BYTES];
+  text_count(text, found->report.invalid_rows);
   if (found->report.invalid_rows > 0 && !options->quiet)
-    fprintf(stderr, "kith: left out %s row%s with NaN or infinity (--skip-invalid)\n",
-            text_count(text, found->report.invalid_rows), found->report.invalid_rows == 1 ? "" : "s");
+    fprintf(stderr, "kith: left out %s row%s with NaN or infinity (--skip-invalid)\n", text, plural(text));
   if (options->json)
     return report_json(outcome_json(s, options, found), out);
   if (!options->quiet)
@@ -162,7 +162,7 @@ int command_join(const cli_options *options) {
   }
   progress_clear(&s.progress);
   found.total_seconds = session_clock() - s.began;
-  code = tell(&s, options, &found);
+  code = cli_finish_stdout(tell(&s, options, &found), found.output);
 done:
   session_close(&s);
   return code;

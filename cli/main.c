@@ -53,6 +53,7 @@ static int run(int argc, const char **argv) {
 }
 
 int main(int argc, char **argv) {
+  cli_open_standard();
   signals_install();
-  return cli_finish_stdout(run(argc, (const char **)argv));
+  return cli_finish_stdout(run(argc, (const char **)argv), NULL);
 }

@@ -49,12 +49,13 @@ static void print_task(const kith_plan *plan, const cli_options *options, FILE *
                                         "neighbour table", "list of pairs"};
   char queries[TEXT_BYTES], candidates[TEXT_BYTES];
   text_count(queries, plan->n_queries);
-  fprintf(out, "task        %s within %.15g in %u dimensions: ", results[options->what], options->eps,
-          plan->dim);
+  fprintf(out, "task        %s within %.15g in %u dimension%s: ", results[options->what], options->eps,
+          plan->dim, plan->dim == 1 ? "" : "s");
+  fprintf(out, "%s point%s ", queries, plural(queries));
   if (options->n_arguments > 2)
-    fprintf(out, "%s points of A, %s of B\n", queries, text_count(candidates, plan->n_candidates));
+    fprintf(out, "of A, %s of B\n", text_count(candidates, plan->n_candidates));
   else
-    fprintf(out, "%s points with themselves\n", queries);
+    fprintf(out, "with %s\n", plan->n_queries == 1 ? "itself" : "themselves");
 }
 
 static void print_index(const kith_plan *plan, const cli_options *options, FILE *out) {
@@ -66,8 +67,10 @@ static void print_index(const kith_plan *plan, const cli_options *options, FILE 
   fprintf(out, "index       grid over dimension%s ", plan->index_dims > 1 ? "s" : "");
   for (uint32_t i = 0; i < plan->index_dims && i < 16; i++)
     fprintf(out, "%s%u", i ? ", " : "", plan->dims[i]);
-  fprintf(out, "\n            %s non-empty cells in %s row%s of cells\n", text_count(cells, plan->cells),
-          text_count(rows, plan->rows), plan->rows == 1 ? "" : "s");
+  text_count(cells, plan->cells);
+  text_count(rows, plan->rows);
+  fprintf(out, "\n            %s non-empty cell%s in %s row%s of cells\n", cells, plural(cells), rows,
+          plural(rows));
   fprintf(out, "            cell side %.4g", plan->cell_side);
   if (options->eps > 0)
     fprintf(out, " (%.3g eps)", plan->cell_side / options->eps);
@@ -79,7 +82,8 @@ static void print_plan(const kith_plan *plan, const cli_options *options, FILE *
   char one[TEXT_BYTES], two[TEXT_BYTES], three[TEXT_BYTES];
   print_task(plan, options, out);
   print_index(plan, options, out);
-  fprintf(out, "work        %s pairs to test, %s accepted untested\n", text_amount(one, plan->candidates),
+  text_amount(one, plan->candidates);
+  fprintf(out, "work        %s pair%s to test, %s accepted untested\n", one, plural(one),
           text_amount(two, plan->inside));
   fprintf(out, "engine      %s, %s, threads: %u; kernel: %s\n", plan->engine, plan->isa, plan->threads,
           plan->kernel);

@@ -25,8 +25,8 @@ static void draw(const kith_progress *progress) {
     snprintf(left, sizeof left, "  %.0f min left", seconds / 60);
   else if (seconds > 0)
     snprintf(left, sizeof left, "  %.0f s left", seconds);
-  fprintf(stderr, "\r%-5s [%s] %3.0f %%  %s pairs  %s/s%s\x1b[K", progress->stage, bar, 100 * fraction, pairs,
-          rate, left);
+  fprintf(stderr, "\r%-5s [%s] %3.0f %%  %s pair%s  %s/s%s\x1b[K", progress->stage, bar, 100 * fraction, pairs,
+          plural(pairs), rate, left);
 }
 
 int progress_update(void *user, const kith_progress *progress) {

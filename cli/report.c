@@ -61,6 +61,8 @@ const char *text_seconds(char *out, double seconds) {
   return out;
 }
 
+const char *plural(const char *number) { return strcmp(number, "1") == 0 ? "" : "s"; }
+
 json_t *json_count(uint64_t count) {
   return count <= INT64_MAX ? json_integer((json_int_t)count) : json_real((double)count);
 }

@@ -20,6 +20,9 @@ const char *text_bytes(char *out, uint64_t bytes);
 /* "0.123 s", "12.3 s", "2 min 5 s", "1.7 h". */
 const char *text_seconds(char *out, double seconds);
 
+/* The ending of the noun behind a number, as text_count and text_amount write it: "" after "1", else "s". */
+const char *plural(const char *number);
+
 /* JSON values: whole numbers stay whole, and what JSON cannot say (NaN, infinity) becomes null. */
 json_t *json_count(uint64_t count);
 json_t *json_number(double number);

@@ -111,7 +111,8 @@ KITH_API kith_context_options kith_context_options_init(void);
 KITH_API kith_status kith_context_create(const kith_context_options *options, kith_context **out);
 KITH_API void kith_context_destroy(kith_context *ctx);
 
-/* One sentence on the last failure, for a person; "" if there was none. Valid until the next call on ctx. */
+/* One sentence on the last failure, for a person; "" if there was none. Valid until the next call on ctx. A
+ * call without a context (NULL) returns KITH_ERR_ARGUMENT, and the sentence for NULL says so. */
 KITH_API const char *kith_message(const kith_context *ctx);
 
 /* Asks the running call (or the next one) to stop; it returns KITH_ERR_CANCELLED, normally within a second.

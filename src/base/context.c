@@ -40,6 +40,8 @@ const char *kith_status_name(kith_status status) {
 }
 
 kith_status kith_fail(kith_context *ctx, kith_status status, const char *format, ...) {
+  if (!ctx) /* where other arguments are looked at before the context */
+    return status;
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(ctx->message, sizeof ctx->message, format, arguments);
@@ -91,6 +93,8 @@ kith_status kith_context_create(const kith_context_options *options, kith_contex
   kith_context_options opt = kith_context_options_init();
   if (options)
     memcpy(&opt, options, options->struct_size < sizeof opt ? options->struct_size : sizeof opt);
+  if (!out)
+    return KITH_ERR_ARGUMENT;
   kith_context *ctx = *out = calloc(1, sizeof *ctx);
   if (!ctx)
     return KITH_ERR_MEMORY;
@@ -113,22 +117,30 @@ void kith_context_destroy(kith_context *ctx) {
   free(ctx);
 }
 
-const char *kith_message(const kith_context *ctx) { return ctx->message; }
+const char *kith_message(const kith_context *ctx) {
+  return ctx ? ctx->message : "there is no context: kith_context_create() failed or was not called";
+}
 
-void kith_cancel(kith_context *ctx) { atomic_store(&ctx->cancel, true); }
+void kith_cancel(kith_context *ctx) {
+  if (ctx)
+    atomic_store(&ctx->cancel, true);
+}
 
-uint64_t kith_peak_bytes(const kith_context *ctx) { return atomic_load(&ctx->memory.peak); }
+uint64_t kith_peak_bytes(const kith_context *ctx) { return ctx ? atomic_load(&ctx->memory.peak) : 0; }
 
-const char *kith_isa(const kith_context *ctx) { return kith_isa_name(ctx->isa); }
+const char *kith_isa(const kith_context *ctx) { return ctx ? kith_isa_name(ctx->isa) : ""; }
 
-uint32_t kith_threads(const kith_context *ctx) { return ctx->threads; }
+uint32_t kith_threads(const kith_context *ctx) { return ctx ? ctx->threads : 0; }
 
-void kith_call_begin(kith_context *ctx) {
+kith_status kith_call_begin(kith_context *ctx) {
+  if (!ctx)
+    return KITH_ERR_ARGUMENT;
   ctx->message[0] = '\0';
   atomic_store(&ctx->memory.peak, atomic_load(&ctx->memory.used) + atomic_load(&ctx->memory.results));
   ctx->call_began = ctx->last_report = kith_seconds();
   ctx->fraction_base = ctx->fraction_span = 0;
   ctx->stage = "";
+  return KITH_OK;
 }
 
 void kith_stage_begin(kith_context *ctx, const char *stage, double span) {

@@ -42,15 +42,17 @@ struct kith_context {
   char message[1024];
 };
 
-/* Sets the message (printf style) and returns the status: `return kith_fail(ctx, KITH_ERR_IO, ...)`. */
+/* Sets the message (printf style; none if ctx is NULL) and returns the status:
+ * `return kith_fail(ctx, KITH_ERR_IO, ...)`. */
 kith_status kith_fail(kith_context *ctx, kith_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The message for memory that the budget or the system refused while doing `what`. */
 kith_status kith_fail_memory(kith_context *ctx, uint64_t bytes, const char *what);
 
-/* Starts a public call: clears the message, the peak and the progress. */
-void kith_call_begin(kith_context *ctx);
+/* Starts a public call: clears the message, the peak and the progress. KITH_ERR_ARGUMENT if ctx is NULL: the
+ * call must return that before it does anything else. */
+kith_status kith_call_begin(kith_context *ctx);
 
 /* Begins a stage that covers `span` of the call's progress. */
 void kith_stage_begin(kith_context *ctx, const char *stage, double span);

@@ -59,6 +59,6 @@ static void read_model_name(char *model, size_t size) {
 void kith_cpu_describe(char *text, size_t size) {
   char model[128];
   read_model_name(model, sizeof model);
-  snprintf(text, size, "%s, %u cores, best instruction set %s", model, kith_cpu_cores(),
-           kith_isa_name(kith_cpu_best_isa()));
+  snprintf(text, size, "%s, %u core%s, best instruction set %s", model, kith_cpu_cores(),
+           kith_cpu_cores() == 1 ? "" : "s", kith_isa_name(kith_cpu_best_isa()));
 }

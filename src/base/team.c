@@ -6,14 +6,19 @@
 
 enum { SPINS = 1000 }; /* about 15 microseconds: the gap between two calls of one stage */
 
+typedef struct job {
+  kith_item_fn fn;
+  void *argument;
+  uint64_t n_items;
+  const kith_context *stopper; /* NULL: cannot be cancelled */
+} job;
+
 struct kith_team {
   pthread_mutex_t lock;
   pthread_cond_t start; /* an offer was made, or quit */
   pthread_cond_t done;  /* nobody works any more */
   /* The job on offer. */
-  kith_item_fn fn;
-  void *argument;
-  uint64_t n_items;
+  job job;
   _Atomic uint64_t next;
   _Atomic uint64_t offers;  /* made so far */
   _Atomic uint32_t working; /* threads that took the present offer up */
@@ -29,12 +34,14 @@ static void pause_briefly(void) {
 #endif
 }
 
+static bool is_stopped(const job *j) { return j->stopper && kith_cancelled(j->stopper); }
+
 static void take_items(kith_team *team) {
-  for (;;) {
+  while (!is_stopped(&team->job)) {
     uint64_t item = atomic_fetch_add(&team->next, 1);
-    if (item >= team->n_items)
+    if (item >= team->job.n_items)
       return;
-    team->fn(team->argument, item);
+    team->job.fn(team->job.argument, item);
   }
 }
 
@@ -96,11 +103,9 @@ void kith_team_destroy(kith_context *ctx) {
   ctx->team = NULL;
 }
 
-static void offer(kith_team *team, uint64_t n_items, kith_item_fn fn, void *argument) {
+static void offer(kith_team *team, job j) {
   pthread_mutex_lock(&team->lock);
-  team->fn = fn;
-  team->argument = argument;
-  team->n_items = n_items;
+  team->job = j;
   atomic_store(&team->next, 1); /* item 0 is the caller's */
   atomic_fetch_add(&team->offers, 1);
   team->open = true;
@@ -121,18 +126,27 @@ static void finish(kith_team *team) {
   pthread_mutex_unlock(&team->lock);
 }
 
-void kith_each(kith_context *ctx, uint64_t n_items, kith_item_fn fn, void *argument) {
-  if (n_items > 1 && ctx->threads > 1 && !ctx->team)
+static void run(kith_context *ctx, job j) {
+  if (j.n_items > 1 && ctx->threads > 1 && !ctx->team)
     ctx->team = team_create(ctx->threads - 1);
-  if (n_items <= 1 || ctx->threads <= 1 || !ctx->team) {
-    for (uint64_t item = 0; item < n_items; item++)
-      fn(argument, item);
+  if (j.n_items <= 1 || ctx->threads <= 1 || !ctx->team) {
+    for (uint64_t item = 0; item < j.n_items && !is_stopped(&j); item++)
+      j.fn(j.argument, item);
     return;
   }
-  offer(ctx->team, n_items, fn, argument);
-  fn(argument, 0);
+  offer(ctx->team, j);
+  if (!is_stopped(&j))
+    j.fn(j.argument, 0);
   take_items(ctx->team);
   finish(ctx->team);
+}
+
+void kith_each(kith_context *ctx, uint64_t n_items, kith_item_fn fn, void *argument) {
+  run(ctx, (job){.fn = fn, .argument = argument, .n_items = n_items});
+}
+
+void kith_each_unless_cancelled(kith_context *ctx, uint64_t n_items, kith_item_fn fn, void *argument) {
+  run(ctx, (job){.fn = fn, .argument = argument, .n_items = n_items, .stopper = ctx});
 }
 
 uint64_t kith_shares(const kith_context *ctx, uint64_t n, uint64_t grain) {

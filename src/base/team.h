@@ -14,6 +14,10 @@ typedef void (*kith_item_fn)(void *argument, uint64_t item);
 
 void kith_each(kith_context *ctx, uint64_t n_items, kith_item_fn fn, void *argument);
 
+/* The same for long work: once the call is cancelled, items that nobody has begun are left out. The caller must
+ * look at kith_cancelled() before it uses what they were to make. */
+void kith_each_unless_cancelled(kith_context *ctx, uint64_t n_items, kith_item_fn fn, void *argument);
+
 /* A good number of items to cut n equal pieces of work into, of at least `grain` each: enough for the threads
  * to end together, few enough to cost nothing. */
 uint64_t kith_shares(const kith_context *ctx, uint64_t n, uint64_t grain);

@@ -27,6 +27,8 @@ static kith_status describe_gpu(uint32_t i, kith_device *device) {
 }
 
 kith_status kith_device_describe(uint32_t i, kith_device *device) {
+  if (!device)
+    return KITH_ERR_ARGUMENT;
   if (i > 0)
     return describe_gpu(i - 1, device);
   *device = (kith_device){.name = "cpu", .usable = 1};

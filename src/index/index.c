@@ -47,9 +47,9 @@ static void find_keys(const kith_points *shared, const kith_grid *grid, const ui
               kith_grid_cell(grid, 0, kith_points_get(&points, (uint32_t)items[i], grid->dims[0]));
 }
 
-/* Calls fn for every block of up to BLOCK positions (or points), on all threads. */
+/* Calls fn for every block of up to BLOCK positions or points, on all threads, until the call is cancelled. */
 static void each_block(build *b, kith_item_fn fn) {
-  kith_each(b->ctx, (b->index->n + BLOCK - 1) / BLOCK, fn, b);
+  kith_each_unless_cancelled(b->ctx, (b->index->n + BLOCK - 1) / BLOCK, fn, b);
 }
 
 /* Where block number `block` begins, and how many it holds. */
@@ -299,6 +299,8 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
     goto done;
   clear_slack(index);
   each_block(&b, unpack_keys);
+  if ((status = kith_check_cancel(ctx)))
+    goto done;
   status = make_directory(&b);
 done:
   kith_free(b.items);

@@ -68,7 +68,7 @@ static void spread(const sort_job *whole, uint32_t *ends) {
     if (ends)
       ends[digit] = sum;
   }
-  kith_each(job.ctx, job.shares, scatter_share, &job);
+  kith_each_unless_cancelled(job.ctx, job.shares, scatter_share, &job);
 }
 
 /* One pass of one thread; digits of up to 2^bits values. */
@@ -177,5 +177,5 @@ void kith_sort(kith_context *ctx, uint64_t *from, uint64_t *to, uint64_t n, uint
     if (ends[digit] - begin > job.large)
       sort_large_bucket(&job, begin, ends[digit] - begin);
   }
-  kith_each(ctx, DIGITS / BUCKETS_PER_ITEM, sort_some_buckets, &job);
+  kith_each_unless_cancelled(ctx, DIGITS / BUCKETS_PER_ITEM, sort_some_buckets, &job);
 }

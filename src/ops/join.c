@@ -353,11 +353,13 @@ static kith_status join_into(kith_context *ctx, const kith_points *a, const kith
 kith_status kith_join_stream(kith_context *ctx, const kith_points *a, const kith_points *b,
                              const kith_join_options *options, kith_batch_fn take, void *user,
                              kith_join_report *report) {
-  kith_call_begin(ctx);
+  kith_status status = kith_call_begin(ctx);
+  if (status)
+    return status;
   if (!take)
     return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is nothing to give the batches to: take is NULL");
   kith_sink *sink;
-  kith_status status = kith_sink_callback(ctx, take, user, &sink);
+  status = kith_sink_callback(ctx, take, user, &sink);
   return status ? status : join_into(ctx, a, b, options, sink, report);
 }
 
@@ -384,8 +386,9 @@ static kith_status write_degrees(kith_context *ctx, const kith_points *a, const 
 kith_status kith_join_write(kith_context *ctx, const kith_points *a, const kith_points *b,
                             const kith_join_options *options, kith_what what, const char *path,
                             kith_join_report *report) {
-  kith_call_begin(ctx);
-  kith_status status = kith_check_output(ctx, what, path);
+  kith_status status = kith_call_begin(ctx);
+  if (!status)
+    status = kith_check_output(ctx, what, path);
   if (status)
     return status;
   if (what == KITH_DEGREES)

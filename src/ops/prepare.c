@@ -198,8 +198,9 @@ static kith_status prepare_cpu(kith_join *j) {
 kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
                               const kith_join_options *options) {
   *j = (kith_join){.ctx = ctx, .a = a, .b = b ? b : a, .one_set = !b, .report = kith_join_report_init()};
-  kith_call_begin(ctx);
-  kith_status status = check_points(j);
+  kith_status status = kith_call_begin(ctx);
+  if (!status)
+    status = check_points(j);
   if (!status)
     status = check_options(j, options);
   if (status)

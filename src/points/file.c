@@ -208,8 +208,8 @@ static const file_reader READERS[] = {{"npy", ".npy", kith_read_npy},
 
 static kith_status choose_reader(const kith_input *input, const char *format, const file_reader **out) {
   bool is_pipe = !input->bytes;
-  if (!format && input->is_stdin)
-    format = "text";
+  if (!format && (input->is_stdin || (is_pipe && !*input->ending)))
+    format = "text"; /* the only one that a pipe may carry */
   *out = NULL;
   for (size_t i = 0; i < sizeof READERS / sizeof *READERS && !*out; i++)
     if (format ? strcmp(format, READERS[i].format) == 0 : strcasecmp(input->ending, READERS[i].ending) == 0)
@@ -260,12 +260,15 @@ static kith_status read_file(kith_input *input, const char *path, const char *fo
 
 kith_status kith_file_open(kith_context *ctx, const char *path, const kith_file_options *options,
                            kith_file **out) {
-  kith_call_begin(ctx);
+  if (out)
+    *out = NULL;
+  kith_status status = kith_call_begin(ctx);
+  if (status)
+    return status;
   if (!path || !out)
     return kith_fail(ctx, KITH_ERR_ARGUMENT,
                      "kith_file_open needs a path and a place for the file; one is NULL");
-  *out = NULL;
-  kith_status status = kith_check_cancel(ctx);
+  status = kith_check_cancel(ctx);
   if (status)
     return kith_call_end(ctx, status);
   kith_file_options opt = kith_file_options_init();

@@ -74,7 +74,7 @@ kith_status kith_points_check(kith_context *ctx, const kith_points *points, cons
   if (points->n == 0)
     return KITH_OK;
   if (!points->data)
-    return kith_fail(ctx, KITH_ERR_ARGUMENT, "%s: the data pointer is NULL, yet there are %llu points", name,
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "%s: the data pointer is NULL, yet n is %llu", name,
                      (unsigned long long)points->n);
   return check_strides(ctx, points, name);
 }
@@ -457,8 +457,9 @@ static moments moments_of_points(kith_context *ctx, const kith_points *points, d
 
 kith_status kith_points_stats(kith_context *ctx, const kith_points *points, kith_column_stats *stats,
                               uint64_t *invalid_rows) {
-  kith_call_begin(ctx);
-  kith_status status = kith_points_check(ctx, points, "points");
+  kith_status status = kith_call_begin(ctx);
+  if (!status)
+    status = kith_points_check(ctx, points, "points");
   if (status)
     return status;
   uint32_t dim = points->dim;

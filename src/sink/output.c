@@ -199,12 +199,27 @@ static bool name_temporary(kith_output *output) {
   return true;
 }
 
-/* Not mkstemp(): its files are private, and this one is to have the permissions of any new file. */
+/* Gives the file the permissions of the one that it will replace, and the owner where the system allows that.
+ * Where it does not allow the group, the new group gets no more than everybody: it is not the one that the
+ * permissions were meant for. Failures are not worth a word: the file is private then. */
+static void inherit_permissions(int fd, const struct stat *old) {
+  mode_t mode = old->st_mode & 0777;
+  if (fchown(fd, old->st_uid, old->st_gid) != 0 && fchown(fd, (uid_t)-1, old->st_gid) != 0)
+    mode = (mode & 0707) | ((mode & 0007) << 3);
+  (void)!fchmod(fd, mode);
+}
+
+/* Not mkstemp(): its files are private, and a file under a new name is to have the permissions of any. */
 static int create_temporary(kith_output *output) {
+  struct stat old;
+  bool replaces = fstatat(output->folder, output->target, &old, 0) == 0;
   int error = EEXIST;
   for (int attempt = 0; attempt < NAME_ATTEMPTS && (error == EEXIST || error == EINTR); attempt++) {
     if (name_temporary(output)) {
-      output->fd = openat(output->folder, output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      output->fd = openat(output->folder, output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                          replaces ? 0600 : 0666);
+      if (output->fd >= 0 && replaces)
+        inherit_permissions(output->fd, &old);
       if (output->fd >= 0)
         return 0;
     }
@@ -247,7 +262,7 @@ kith_status kith_output_open(kith_output *output, kith_access access, uint64_t e
 
 static const char *show_bytes(uint64_t bytes, char text[32]) {
   if (bytes < 1 << 20)
-    snprintf(text, 32, "%u bytes", (unsigned)bytes);
+    snprintf(text, 32, "%u byte%s", (unsigned)bytes, bytes == 1 ? "" : "s");
   else
     snprintf(text, 32, "%.1f MiB", (double)bytes / (1 << 20));
   return text;

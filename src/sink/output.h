@@ -4,8 +4,9 @@
  * and the command for the points it makes (cli/points_file.h).
  *
  * A regular file is written as ".name.XXXXXX.part" in the folder of its target and renamed over the target by
- * commit, so that a reader never sees half a file and a failure leaves an older file as it was. Symbolic links
- * are followed first. Devices and pipes are written in place, and "-" (or /dev/stdout) is standard output.
+ * commit, so that a reader never sees half a file and a failure leaves an older file as it was. It takes over
+ * the permissions of the older file. Symbolic links are followed first. Devices and pipes are written in place,
+ * and "-" (or /dev/stdout) is standard output.
  *
  * An appender fills a region of the file from front to back through a buffer. Several may fill several regions
  * at once if the output was opened for that; otherwise there is one appender, and it starts at 0. */

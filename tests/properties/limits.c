@@ -249,6 +249,43 @@ static void workplace_free(workplace *w) {
   cloud_free(&w->b);
 }
 
+/* ---- no context ---- */
+
+/* A caller that overlooked a failed kith_context_create gets a status and a sentence. */
+static void check_no_context(const workplace *w) {
+  for (int o = 0; o < N_OPERATIONS; o++) {
+    outcome nothing = OPERATIONS[o].run(NULL, w);
+    CHECK(nothing.status == KITH_ERR_ARGUMENT, "%s without a context: %s", OPERATIONS[o].name,
+          kith_status_name(nothing.status));
+  }
+  CHECK(*kith_message(NULL), "no context has a sentence");
+  CHECK(kith_peak_bytes(NULL) == 0 && kith_threads(NULL) == 0 && !*kith_isa(NULL), "no context uses nothing");
+  CHECK(kith_context_create(NULL, NULL) == KITH_ERR_ARGUMENT, "no place for a context");
+  kith_cancel(NULL);
+  kith_context_destroy(NULL);
+}
+
+/* The same where there is nothing else either. */
+static void check_nothing(void) {
+  CHECK(kith_join_count(NULL, NULL, NULL, NULL, NULL, NULL) == KITH_ERR_ARGUMENT, "count of nothing");
+  CHECK(kith_join_degrees(NULL, NULL, NULL, NULL, NULL, NULL) == KITH_ERR_ARGUMENT, "degrees of nothing");
+  CHECK(kith_join_table(NULL, NULL, NULL, NULL, NULL, NULL) == KITH_ERR_ARGUMENT, "table of nothing");
+  CHECK(kith_join_stream(NULL, NULL, NULL, NULL, NULL, NULL, NULL) == KITH_ERR_ARGUMENT, "stream of nothing");
+  CHECK(kith_join_write(NULL, NULL, NULL, NULL, KITH_PAIRS, NULL, NULL) == KITH_ERR_ARGUMENT,
+        "a file of nothing");
+  CHECK(kith_plan_join(NULL, NULL, NULL, NULL, KITH_COUNT, 0, NULL) == KITH_ERR_ARGUMENT, "plan of nothing");
+  CHECK(kith_points_stats(NULL, NULL, NULL, NULL) == KITH_ERR_ARGUMENT, "statistics of nothing");
+  CHECK(kith_file_open(NULL, NULL, NULL, NULL) == KITH_ERR_ARGUMENT, "no file");
+  CHECK(kith_device_describe(0, NULL) == KITH_ERR_ARGUMENT, "no place for a device");
+}
+
+void test_no_context(void) {
+  workplace w = workplace_new(200);
+  check_no_context(&w);
+  check_nothing();
+  workplace_free(&w);
+}
+
 /* ---- cancelling ---- */
 
 /* A request made before the call stops that call, and only that one. */

@@ -8,6 +8,7 @@
 int main(void) {
   test_answers();
   test_random_joins();
+  test_no_context();
   test_cancel();
   test_failing_allocations();
   test_budgets();

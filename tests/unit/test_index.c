@@ -745,6 +745,34 @@ static void test_team(void **state) {
   }
 }
 
+typedef struct strike {
+  kith_context *on;
+  _Atomic uint32_t visits;
+} strike;
+
+static void cancel_third(void *argument, uint64_t item) {
+  strike *s = argument;
+  (void)item;
+  if (atomic_fetch_add(&s->visits, 1) == 2)
+    kith_cancel(s->on);
+}
+
+/* Of a job that heeds cancellation, only what was begun is done; the next one does not even begin. */
+static void test_team_cancelled(void **state) {
+  (void)state;
+  for (uint32_t threads = 1; threads <= 16; threads *= 2) {
+    strike s = {.on = context_of(threads)};
+    kith_each_unless_cancelled(s.on, MAX_ITEMS, cancel_third, &s);
+    assert_in_range(s.visits, 3, 3 + threads);
+    s.visits = 0;
+    kith_each_unless_cancelled(s.on, MAX_ITEMS, cancel_third, &s);
+    assert_int_equal(s.visits, 0);
+    kith_each(s.on, MAX_ITEMS, cancel_third, &s);
+    assert_int_equal(s.visits, MAX_ITEMS);
+    kith_context_destroy(s.on);
+  }
+}
+
 /* Shares cover everything, once, in order. */
 static void test_shares(void **state) {
   (void)state;
@@ -872,6 +900,7 @@ int main(void) {
       INDEX_TEST(test_memory_failing),
       INDEX_TEST(test_memory_threads),
       INDEX_TEST(test_team),
+      INDEX_TEST(test_team_cancelled),
       INDEX_TEST(test_shares),
       INDEX_TEST(test_choice),
       INDEX_TEST(test_choice_is_sensible),

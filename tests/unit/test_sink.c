@@ -705,6 +705,42 @@ static void test_permissions(void **state) {
   assert_int_equal(info.st_mode & 0777, 0640);
 }
 
+/* A file that is replaced keeps its permissions, whatever the mask says; so do those that links lead to. */
+static void test_permissions_kept(void **state) {
+  (void)state;
+  static const mode_t MODES[] = {0600, 0644, 0664, 0755, 0666, 0606};
+  table t = small_table(false);
+  mode_t saved = umask(027);
+  assert_int_equal(symlink("x.csv", in_folder("link.csv")), 0);
+  for (int i = 0; i < 12; i++) {
+    const char *name = in_folder(i % 2 ? "link.csv" : "x.csv");
+    mode_t mode = MODES[i / 2];
+    struct stat info;
+    write_file(in_folder("x.csv"), "old");
+    assert_int_equal(chmod(in_folder("x.csv"), mode), 0);
+    assert_int_equal(write_table(KITH_PAIRS, name, &t, 2), KITH_OK);
+    assert_content(in_folder("x.csv"), "i,j\n0,1\n0,4294967294\n2,10\n");
+    assert_int_equal(stat(name, &info), 0);
+    assert_int_equal(info.st_mode & 07777, mode);
+  }
+  umask(saved);
+}
+
+/* Only root can give files away, so only root can see whether they stay with their owner. */
+static void test_owner_kept(void **state) {
+  (void)state;
+  if (geteuid() != 0)
+    skip();
+  table t = small_table(false);
+  write_file(in_folder("x.csv"), "old");
+  assert_int_equal(chown(in_folder("x.csv"), 12345, 23456), 0);
+  assert_int_equal(write_table(KITH_PAIRS, in_folder("x.csv"), &t, 2), KITH_OK);
+  struct stat info;
+  assert_int_equal(stat(in_folder("x.csv"), &info), 0);
+  assert_int_equal(info.st_uid, 12345);
+  assert_int_equal(info.st_gid, 23456);
+}
+
 static void test_symbolic_links(void **state) {
   (void)state;
   table t = small_table(false);
@@ -766,6 +802,8 @@ int main(void) {
       SINK_TEST(test_cancelled),
       SINK_TEST(test_existing_target),
       SINK_TEST(test_permissions),
+      SINK_TEST(test_permissions_kept),
+      SINK_TEST(test_owner_kept),
       SINK_TEST(test_symbolic_links),
       SINK_TEST(test_long_name),
   };

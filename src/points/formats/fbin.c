@@ -18,8 +18,8 @@ kith_status kith_read_fbin(const kith_input *input, kith_file *file) {
   uint64_t values = (uint64_t)shape[0] * shape[1], held = input->n_bytes - FBIN_HEADER_BYTES;
   if (held % sizeof(float) != 0 || held / sizeof(float) != values)
     return kith_fail(input->ctx, KITH_ERR_FORMAT,
-                     "%s: the header promises %u x %u float32 values, but the file holds %llu bytes of data%s",
-                     input->name, shape[0], shape[1], (unsigned long long)held,
+                     "%s: the header promises %u x %u float32 values, but the file holds %llu byte%s of data%s",
+                     input->name, shape[0], shape[1], (unsigned long long)held, held == 1 ? "" : "s",
                      held / sizeof(float) < values ? "; was it cut short?" : "; is it an fbin file?");
   kith_array array = {.data = input->bytes + FBIN_HEADER_BYTES,
                       .n_rows = shape[0],

@@ -29,11 +29,34 @@ mkdir folder.npz
 check 4 '' 'kith: folder.npz: is a folder, not a file' kith join tiny.csv --eps 1 --what neighbors -o folder.npz
 rmdir folder.npz
 
-# Full disks: /dev/full itself, and a limit on the size of files.
+# Full disks: /dev/full itself.
 check 4 '' 'kith: standard output: No space left on device<*>' \
   bash -c '"$0" join tiny.csv --eps 1 --what pairs >/dev/full' "$KITH"
 check 4 '' 'kith: cannot write to standard output: No space left on device' \
   bash -c '"$0" join tiny.csv --eps 1 >/dev/full' "$KITH"
+
+# The file is complete, and only the report on it is lost: the file stays, and the message says so.
+kith join tiny.csv --eps 1 --what degrees -o wanted.npy -q
+for options in '' --json; do
+  makes=out.npy keep=1 check 4 '' 'kith: out.npy is complete, but the report on it was lost: standard output: No space left on device' \
+    bash -c '"$0" join tiny.csv --eps 1 --what degrees -o out.npy $1 >/dev/full' "$KITH" $options
+  check_files wanted.npy out.npy
+  rm out.npy
+  makes=out.npy keep=1 check 4 '' 'kith: out.npy is complete, but the report on it was lost: standard output: Bad file descriptor' \
+    bash -c '"$0" join tiny.csv --eps 1 --what degrees -o out.npy $1 >&-' "$KITH" $options
+  check_files wanted.npy out.npy
+  rm out.npy
+done
+makes=out.npy check 0 '' '' bash -c '"$0" join tiny.csv --eps 1 --what degrees -o out.npy -q >&-' "$KITH"
+# With all of them closed, files must not take their numbers, and with them the messages.
+makes=out.npy keep=1 check 4 '' '' bash -c '"$0" join tiny.csv --eps 1 --what degrees -o out.npy >&- 2>&- <&-' "$KITH"
+check_files wanted.npy out.npy
+rm wanted.npy out.npy
+check 4 '' 'kith: cannot write to standard output: Bad file descriptor' bash -c '"$0" join tiny.csv --eps 1 >&-' "$KITH"
+check 4 '' 'kith: standard output: Bad file descriptor<*>' bash -c '"$0" join tiny.csv --eps 1 --what pairs >&-' "$KITH"
+check 3 '' 'kith: standard input: <*>' bash -c '"$0" join - --eps 1 <&-' "$KITH"
+
+# A limit on the size of files.
 kith gen lattice --n 10k --dim 2 -o grid.npy
 limited() { (ulimit -f 16 && trap '' XFSZ && kith "$@"); }
 for what in 'neighbors -o out.npz' 'degrees -o out.npy' 'pairs -o out.csv' 'pairs -o out.npy'; do

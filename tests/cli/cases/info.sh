@@ -57,3 +57,13 @@ check 0 '{
     }<*>
   ]
 }' '' kith devices --json
+
+# One of a kind.
+printf '0\nnan\n' >one.csv
+check 0 '<*>invalid     1 row with NaN or infinity<*>' '' kith info one.csv
+printf '0\n' >one.csv
+check 0 'task        count the pairs within 1 in 1 dimension: 1 point with itself
+index       grid over dimension 0
+            1 non-empty cell in 1 row of cells
+<*>' '' kith plan join one.csv --eps 1
+rm one.csv

@@ -149,6 +149,9 @@ check 0 '<*>"pairs": 2,
 check 0 '<*>' 'kith: left out 1 row with NaN or infinity (--skip-invalid)' \
   kith join invalid.csv --columns 0 --eps 1 --skip-invalid
 
+# A pipe without a known ending is text.
+check 0 '4' '' bash -c '"$0" join <(cat tiny.csv) --eps 1 -q' "$KITH"
+
 # The plan.
 check 0 'task        count the pairs within 1 in 2 dimensions: 5 points with themselves
 index       <*>

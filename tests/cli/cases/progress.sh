@@ -1,7 +1,7 @@
 # The progress line: on a terminal only, and not with --quiet.
 
-if ! command -v script >/dev/null; then
-  echo "skipped: progress (there is no 'script' to make a terminal with)"
+if ! script -qec true /dev/null </dev/null >/dev/null 2>&1; then
+  echo "skipped: progress ('script' cannot make a terminal here)"
   return
 fi
 

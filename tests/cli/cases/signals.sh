@@ -33,6 +33,22 @@ check 130 '' 'kith: interrupted' stopped INT 1.5 "$KITH" join dense.npy --eps 2 
 check 130 '<*>' 'kith: interrupted' stopped INT 0.5 bash -c 'exec "$0" join dense.npy --eps 2 --what pairs >/dev/null' "$KITH"
 rm dense.npy
 
+# Many points in two dimensions: most of the time goes into the index.
+kith gen unif --n 10M --dim 2 --dtype f4 -o many.npy
+for after in 0.1 0.2 0.3 0.4; do
+  check 130 '' 'kith: interrupted' stopped INT $after "$KITH" join many.npy --eps 0.01
+done
+# Nobody opens the pipe that the result is to go to, or reads from it.
+mkfifo out.csv
+check 130 '' 'kith: interrupted' stopped INT 0.5 "$KITH" join many.npy --eps 0.001 --what pairs -o out.csv
+exec 7<>out.csv
+check 130 '' 'kith: interrupted' stopped INT 0.5 "$KITH" join many.npy --eps 0.001 --what pairs -o out.csv
+check 143 '' 'kith: terminated' stopped TERM 2 "$KITH" join many.npy --eps 0.001 --what pairs -o out.csv
+to_pipe() { exec "$KITH" join many.npy --eps 0.001 --what pairs >out.csv; }
+check 130 '' 'kith: interrupted' stopped INT 2 to_pipe
+exec 7>&-
+rm out.csv many.npy
+
 # Waiting for standard input.
 mkfifo never
 exec 7<>never
