@@ -117,18 +117,45 @@ static void mark_self(kith_lane *lane, uint32_t begin, uint32_t end) {
   }
 }
 
-static void test_positions(visit *v, uint32_t begin, uint32_t end, bool own_row) {
+typedef enum staging { STAGE_ALL, STAGE_NEAR, STAGE_QUERIES } staging;
+
+/* Stages positions [begin, end), or those near the tile's queries, and lets the kernel see them whenever the
+ * buffers are full. */
+static void stage_positions(visit *v, uint32_t begin, uint32_t end, staging how) {
   kith_lane *lane = v->lane;
   while (begin < end) {
     uint32_t room = lane->capacity - lane->tile.n_candidates;
     uint32_t stop = end - begin < room ? end : begin + room;
-    if (own_row)
+    if (how == STAGE_QUERIES)
       mark_self(lane, begin, stop);
-    kith_lane_stage(lane, begin, stop);
+    if (how == STAGE_NEAR)
+      kith_lane_sieve(lane, begin, stop);
+    else
+      kith_lane_stage(lane, begin, stop);
     begin = stop;
     if (lane->tile.n_candidates == lane->capacity)
       flush(v);
   }
+}
+
+static uint32_t clamp_u32(uint32_t x, uint32_t low, uint32_t high) {
+  return x < low ? low : x > high ? high : x;
+}
+
+/* In the row of the queries themselves these must be found among the candidates, if they are to be left out:
+ * there, nothing is dropped. */
+static void test_positions(visit *v, uint32_t begin, uint32_t end, bool own_row) {
+  const kith_lane *lane = v->lane;
+  bool mark = own_row && lane->tile.self;
+  if (!lane->sieves || !mark) {
+    stage_positions(v, begin, end, mark ? STAGE_QUERIES : lane->sieves ? STAGE_NEAR : STAGE_ALL);
+    return;
+  }
+  uint32_t first = clamp_u32(lane->queries.begin, begin, end);
+  uint32_t last = clamp_u32(lane->queries.end, begin, end);
+  stage_positions(v, begin, first, STAGE_NEAR);
+  stage_positions(v, first, last, STAGE_QUERIES);
+  stage_positions(v, last, end, STAGE_NEAR);
 }
 
 /* Appends positions [begin, end) to the row of query q. */
@@ -351,7 +378,6 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   lane->needs_ids = rows || lane->tile.half;
   lane->orders = cpu->task.sorted && work->operation == KITH_DO_FILL;
   lane->may_filter = cpu->task.predicate->filter && !work->distances; /* distances take the definition anyway */
-  lane->truth.items = NULL;
   for (uint32_t position = work->begin; position < work->end && !kith_cancelled(cpu->ctx);) {
     position = kith_lane_next_tile(lane, position, work);
     if (lane->tile.n_queries > 0)
@@ -374,7 +400,7 @@ const kith_kernel_table *kith_kernels_for(kith_isa_level isa) {
 /* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
 typedef struct lane_layout {
   uint32_t stride;
-  size_t queries, candidates, ids, cursors, origin, pieces, collected, sort_items,
+  size_t queries, candidates, ids, positions, cursors, origin, box, collected, sort_items,
       total; /* where each begins */
 } lane_layout;
 
@@ -391,10 +417,11 @@ static lane_layout layout_lane(const kith_task *task) {
   lane_layout layout = {.stride = capacity + 64 / sizeof(float)};
   layout.candidates = round_up(dim * width * KITH_TILE_QUERIES) + 64;
   layout.ids = layout.candidates + round_up(dim * width * layout.stride);
-  layout.cursors = layout.ids + round_up(sizeof(uint32_t) * layout.stride);
+  layout.positions = layout.ids + round_up(sizeof(uint32_t) * layout.stride);
+  layout.cursors = layout.positions + round_up(sizeof(uint32_t) * layout.stride);
   layout.origin = layout.cursors + round_up(sizeof(kith_cursor) * task->stencil->n_steps);
-  layout.pieces = layout.origin + round_up(sizeof(double) * dim);
-  layout.collected = layout.pieces + round_up(sizeof(kith_piece) * capacity);
+  layout.box = layout.origin + round_up(sizeof(double) * dim);
+  layout.collected = layout.box + round_up(2 * sizeof(float) * dim);
   size_t collected = sizeof(uint32_t) * (KITH_COLLECT_LIMIT + capacity) * KITH_TILE_QUERIES;
   layout.sort_items = layout.collected + round_up(collected);
   layout.total = layout.sort_items + (task->sorted ? sizeof(uint64_t) * 2 * KITH_SORT_CAPACITY : 0);
@@ -415,10 +442,12 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                       .predicate = *task->predicate,
                       .index_width = coordinate_width(task),
                       .origin = (double *)(buffer + layout.origin),
-                      .pieces = (kith_piece *)(buffer + layout.pieces),
+                      .low = (float *)(buffer + layout.box),
+                      .high = (float *)(buffer + layout.box) + dim,
                       .query_coords = buffer + layout.queries,
                       .candidate_coords = buffer + layout.candidates,
                       .candidate_ids = (uint32_t *)(buffer + layout.ids),
+                      .candidate_positions = (uint32_t *)(buffer + layout.positions),
                       .cursors = (kith_cursor *)(buffer + layout.cursors),
                       .collected = (uint32_t *)(buffer + layout.collected),
                       .sort_items = (uint64_t *)(buffer + layout.sort_items),
@@ -436,7 +465,7 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                              .query_stride = task->queries->stride,
                              .candidate_stride = task->candidates->stride,
                              .query_positions = lane->queries.positions,
-                             .pieces = lane->pieces};
+                             .candidate_positions = lane->candidate_positions};
 }
 
 static void destroy(kith_engine *engine) {

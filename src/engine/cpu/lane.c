@@ -11,6 +11,9 @@ enum { ENOUGH_QUERIES = 16, ENOUGH_SORTED = 40 }; /* more where candidates must 
 /* Nor does it cross a wider gap than about this many cells: a neighbouring row may be crowded there. */
 enum { FAR_CELLS = 8 };
 
+/* Sieving candidates pays with so many queries to test each of them, in so many dimensions. */
+enum { SIEVE_QUERIES = 8, SIEVE_DIMS = 3 };
+
 uint32_t kith_lane_capacity(uint32_t dim) {
   size_t fit = (24 << 10) / (dim * sizeof(float)) / KITH_CANDIDATE_ALIGN * KITH_CANDIDATE_ALIGN;
   return (uint32_t)(fit < 64 ? 64 : fit > 2048 ? 2048 : fit);
@@ -142,6 +145,24 @@ static void stage_queries(kith_lane *lane) {
     }
 }
 
+/* Decides whether to sieve candidates, and finds the box to sieve by.
+ *
+ * Let a be a query and b a candidate that belong together, as staged, and y the point of the box nearest to b:
+ * then |b_c - y_c| <= |b_c - a_c| in every dimension, as a lies in the box. The sieve computes the squared
+ * distance of b and y in float like the filter does that of b and a, and without eps2 in the sum. So what is
+ * shown for the filter (docs/exactness.md) holds here: rounding lifts the sum to at most eps2 + band. A second
+ * band pays for rounding the limit itself. */
+static void choose_sieve(kith_lane *lane) {
+  uint32_t n = lane->tile.n_queries;
+  lane->sieves = lane->filter && lane->tile.dim >= SIEVE_DIMS && n >= SIEVE_QUERIES;
+  if (!lane->sieves)
+    return;
+  for (uint32_t c = 0; c < lane->tile.dim; c++)
+    lane->table->bounds((const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES, n, &lane->low[c],
+                        &lane->high[c]);
+  lane->limit = (float)(lane->predicate.eps2 + 2 * (double)lane->predicate.band);
+}
+
 /* Finds the cell of a position, setting the cursors if it begins a new row. */
 static void enter_cell(kith_lane *lane, uint32_t position) {
   const kith_index *index = lane->task->queries;
@@ -215,6 +236,7 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
                        kith_grid_is_even(index->grid, 0, queries->x_last);
   choose_test(lane);
   stage_queries(lane);
+  choose_sieve(lane);
   return position;
 }
 
@@ -256,11 +278,8 @@ void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {
   kith_copy copy = {.to = (char *)lane->candidate_coords + tile->n_candidates * lane->width,
                     .to_stride = tile->stride * lane->width};
   copy_coordinates(lane, index, begin, end, copy);
-  if (kith_lane_is_narrow(lane)) {
-    if (tile->n_candidates == 0)
-      lane->truth.n_pieces = 0;
-    lane->pieces[lane->truth.n_pieces++] = (kith_piece){.staged = tile->n_candidates, .position = begin};
-  }
+  if (kith_lane_is_narrow(lane))
+    lane->table->number(lane->candidate_positions + tile->n_candidates, begin, end - begin);
   if (lane->needs_ids) {
     copy = (kith_copy){.to = (char *)(lane->candidate_ids + tile->n_candidates),
                        .from = (const char *)(index->ids + begin),
@@ -269,6 +288,26 @@ void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {
     lane->table->copy(&copy);
   }
   tile->n_candidates += end - begin;
+}
+
+void kith_lane_sieve(kith_lane *lane, uint32_t begin, uint32_t end) {
+  const kith_index *index = lane->task->candidates;
+  kith_tile *tile = &lane->tile;
+  kith_sieve sieve = {.from = (const char *)index->coords + begin * lane->index_width,
+                      .from_stride = index->stride,
+                      .n = end - begin,
+                      .origin = lane->origin,
+                      .low = lane->low,
+                      .high = lane->high,
+                      .limit = lane->limit,
+                      .to = (float *)lane->candidate_coords + tile->n_candidates,
+                      .to_stride = tile->stride,
+                      .ids = lane->needs_ids ? index->ids + begin : NULL,
+                      .ids_to = lane->candidate_ids + tile->n_candidates,
+                      .position = begin};
+  if (kith_lane_is_narrow(lane))
+    sieve.positions_to = lane->candidate_positions + tile->n_candidates;
+  tile->n_candidates += lane->exact_kernels->sieve(&sieve, tile->dim);
 }
 
 void kith_lane_seal(kith_lane *lane) {

@@ -43,14 +43,17 @@ typedef struct kith_lane {
   size_t width;                       /* and staged: narrower if float64 coordinates are filtered */
   double *origin;                     /* staged float64 coordinates are relative to this */
   kith_truth truth;                   /* of a tile staged narrower */
-  kith_piece *pieces;
-  bool orders;    /* candidates are put in id order before they are tested */
-  bool needs_ids; /* of the candidates: rows are filled, or pairs admitted by id */
-  kith_tile tile; /* what the kernels see; points into the buffers below */
+  bool orders;                        /* candidates are put in id order before they are tested */
+  bool needs_ids;                     /* of the candidates: rows are filled, or pairs admitted by id */
+  kith_tile tile;                     /* what the kernels see; points into the buffers below */
   kith_query_tile queries;
   void *query_coords;
   void *candidate_coords;
   uint32_t *candidate_ids;
+  uint32_t *candidate_positions; /* of a tile staged narrower */
+  bool sieves;                   /* candidates far from the box around the tile's queries are not staged */
+  float *low, *high;             /* that box, per dimension, as staged */
+  float limit;                   /* its neighbours' squared distance from it is at most this */
   uint32_t self[KITH_TILE_QUERIES];
   uint32_t degrees[KITH_TILE_QUERIES];
   kith_rows rows;
@@ -83,6 +86,9 @@ kith_run kith_lane_run(kith_lane *lane, uint32_t step);
 
 /* Copies positions [begin, end) behind the candidates staged already; they must fit. */
 void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end);
+
+/* The same, without those that cannot be neighbours of any query of the tile: if lane->sieves. */
+void kith_lane_sieve(kith_lane *lane, uint32_t begin, uint32_t end);
 
 /* Whether the tile is staged as floats relative to an origin. */
 static inline bool kith_lane_is_narrow(const kith_lane *lane) { return lane->width < lane->index_width; }

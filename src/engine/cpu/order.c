@@ -101,10 +101,11 @@ static uint32_t find_id(const uint64_t *items, uint32_t n, uint32_t id) {
 void kith_order_stage(kith_lane *lane, const uint64_t *items, uint32_t n) {
   for (uint32_t c = 0; c < lane->tile.dim; c++)
     gather_column(lane, c, items, n);
-  for (uint32_t i = 0; i < n; i++)
+  for (uint32_t i = 0; i < n; i++) {
     lane->candidate_ids[i] = (uint32_t)(items[i] >> ID_SHIFT);
+    lane->candidate_positions[i] = (uint32_t)items[i];
+  }
   lane->tile.n_candidates = n;
-  lane->truth.items = items;
   if (lane->tile.self)
     for (uint32_t q = 0; q < lane->tile.n_queries; q++)
       lane->self[q] = find_id(items, n, lane->queries.ids[q]);
