@@ -33,18 +33,53 @@ typedef struct build {
 
 enum { BLOCK = 1024 };
 
-/* The keys of the points with ids (uint32_t)items[0..n), n <= BLOCK: one dimension after the other. */
-static void find_keys(const kith_points *shared, const kith_grid *grid, const uint64_t *items, uint32_t n,
-                      uint64_t *keys) {
-  const kith_points points = *shared; /* a copy of its own, which the stores below cannot change */
-  uint64_t rows[BLOCK] = {0};
-  for (uint32_t j = 1; j < grid->k; j++)
+/* Coordinates of the points with ids (uint32_t)items[0..n), in one column. */
+#define DEFINE_READ(NAME, TYPE)                                                                                \
+  static void NAME(const kith_points *points, uint32_t column, const uint64_t *items, uint32_t n,              \
+                   double *values) {                                                                           \
+    int64_t row_stride = points->row_stride;                                                                   \
+    const char *data = (const char *)points->data + (int64_t)column * points->col_stride;                      \
+    for (uint32_t i = 0; i < n; i++)                                                                           \
+      values[i] = *(const TYPE *)(const void *)(data + (int64_t)(uint32_t)items[i] * row_stride);              \
+  }
+DEFINE_READ(read_f32, float)
+DEFINE_READ(read_f64, double)
+
+/* Their cells in grid dimension j, n <= BLOCK. */
+static void find_cells(const kith_points *points, const kith_grid *grid, uint32_t j, const uint64_t *items,
+                       uint32_t n, uint32_t *cells) {
+  double values[BLOCK];
+  (points->dtype == KITH_F32 ? read_f32 : read_f64)(points, grid->dims[j], items, n, values);
+  if (grid->tails[j]) {
     for (uint32_t i = 0; i < n; i++)
-      rows[i] += grid->stride[j] *
-                 kith_grid_cell(grid, j, kith_points_get(&points, (uint32_t)items[i], grid->dims[j]));
+      cells[i] = kith_grid_cell(grid, j, values[i]);
+    return;
+  }
+  /* kith_grid_cell once more, for most grids, in a loop that the compiler turns into vectors. */
+  double origin = grid->origin[j];
+  double inverse = grid->inverse[j];
+  double last = grid->cells[j] - 1;
+  for (uint32_t i = 0; i < n; i++) {
+    double cell = (values[i] - origin) * inverse;
+    cell = cell > 0 ? cell : 0;
+    cells[i] = (uint32_t)(int32_t)(cell < last ? cell : last); /* below 2^29 */
+  }
+}
+
+/* The keys of the points with ids (uint32_t)items[0..n), n <= BLOCK: one dimension after the other. */
+static void find_keys(const kith_points *points, const kith_grid *grid, const uint64_t *items, uint32_t n,
+                      uint64_t *keys) {
+  uint64_t rows[BLOCK] = {0};
+  uint32_t cells[BLOCK];
+  for (uint32_t j = 1; j < grid->k; j++) {
+    find_cells(points, grid, j, items, n, cells);
+    uint64_t stride = grid->stride[j];
+    for (uint32_t i = 0; i < n; i++)
+      rows[i] += stride * cells[i];
+  }
+  find_cells(points, grid, 0, items, n, cells);
   for (uint32_t i = 0; i < n; i++)
-    keys[i] = rows[i] << grid->x_bits |
-              kith_grid_cell(grid, 0, kith_points_get(&points, (uint32_t)items[i], grid->dims[0]));
+    keys[i] = rows[i] << grid->x_bits | cells[i];
 }
 
 /* Calls fn for every block of up to BLOCK positions (or points), on all threads. */

@@ -442,8 +442,6 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                       .predicate = *task->predicate,
                       .index_width = coordinate_width(task),
                       .origin = (double *)(buffer + layout.origin),
-                      .low = (float *)(buffer + layout.box),
-                      .high = (float *)(buffer + layout.box) + dim,
                       .query_coords = buffer + layout.queries,
                       .candidate_coords = buffer + layout.candidates,
                       .candidate_ids = (uint32_t *)(buffer + layout.ids),
@@ -460,6 +458,11 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                            .candidates = lane->candidate_coords,
                            .query_ids = lane->queries.ids,
                            .candidate_ids = lane->candidate_ids};
+  lane->sieve = (kith_sieve){.from_stride = task->candidates->stride,
+                             .origin = lane->origin,
+                             .low = (float *)(buffer + layout.box),
+                             .high = (float *)(buffer + layout.box) + dim,
+                             .to_stride = layout.stride};
   lane->truth = (kith_truth){.queries = task->queries->coords,
                              .candidates = task->candidates->coords,
                              .query_stride = task->queries->stride,

@@ -51,10 +51,10 @@ typedef struct kith_sieve {
   const void *from; /* coordinate c of candidate i at [c * from_stride + i]; float or double */
   size_t from_stride;
   uint32_t n;
-  const double *origin;    /* of staged coordinates, if they come from doubles */
-  const float *low, *high; /* the box, per dimension, as staged */
-  float limit; /* candidates whose squared distance from the box, in float, exceeds this are dropped */
-  float *to;   /* coordinate c of the k-th kept one to [c * to_stride + k] */
+  const double *origin; /* of staged coordinates, if they come from doubles */
+  float *low, *high;    /* the box, per dimension, as staged */
+  float limit;          /* candidates whose squared distance from the box, in float, exceeds this are dropped */
+  float *to;            /* coordinate c of the k-th kept one to [c * to_stride + k] */
   size_t to_stride;
   const uint32_t *ids; /* NULL: not wanted */
   uint32_t *ids_to;

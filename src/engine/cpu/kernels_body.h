@@ -69,8 +69,8 @@ INLINE vf sieve_load(const kith_sieve *sieve, uint32_t c, uint32_t i, bool is_f6
                 : vf_load((const float *)sieve->from + at);
 }
 
-/* Which of LANES candidates are near the box. The distance in a dimension is that from the coordinate to itself,
- * clamped to the box. Keeps the coordinates in x, if they are few enough for the registers. */
+/* Which of LANES candidates are near the box. The distance in a dimension is that from the coordinate to
+ * itself, clamped to the box. Keeps the coordinates in x, if they are few enough for the registers. */
 INLINE uint32_t sieve_mask(const kith_sieve *sieve, uint32_t i, uint32_t dim, bool is_f64, vf *x) {
   vf sum = vf_set(0);
   for (uint32_t c = 0; c < dim; c++) {
@@ -94,7 +94,7 @@ INLINE uint32_t sieve_body(const kith_sieve *shared, uint32_t dim, bool is_f64) 
   for (uint32_t i = 0; i < sieve.n; i += LANES) {
     vf x[KITH_KERNEL_DIMS];
     uint32_t mask = sieve_mask(&sieve, i, dim, is_f64, x) & lanes_left(i, sieve.n);
-    if (!mask)
+    if (!mask && dim > KITH_KERNEL_DIMS) /* for few dimensions a wrong guess would cost more than it saves */
       continue;
     vorder order = v_order(mask);
     for (uint32_t c = 0; c < dim; c++)

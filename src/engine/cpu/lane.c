@@ -12,7 +12,7 @@ enum { ENOUGH_QUERIES = 16, ENOUGH_SORTED = 40 }; /* more where candidates must 
 enum { FAR_CELLS = 8 };
 
 /* Sieving candidates pays with so many queries to test each of them, in so many dimensions. */
-enum { SIEVE_QUERIES = 8, SIEVE_DIMS = 3 };
+enum { SIEVE_QUERIES = 8, SIEVE_DIMS = 2 };
 
 uint32_t kith_lane_capacity(uint32_t dim) {
   size_t fit = (24 << 10) / (dim * sizeof(float)) / KITH_CANDIDATE_ALIGN * KITH_CANDIDATE_ALIGN;
@@ -65,12 +65,12 @@ static void enter_row(kith_lane *lane, uint32_t row) {
     int64_t sought = number + stencil->steps[s].row;
     if (fresh)
       cursor->row = 0;
-    cursor->cell = cursor->cell_end = 0;
+    cursor->cell = cursor->cell_end = cursor->last = 0;
     if (sought < 0)
       continue;
     cursor->row = gallop_rows(candidates->row_number, cursor->row, candidates->n_rows, (uint64_t)sought);
     if (cursor->row < candidates->n_rows && candidates->row_number[cursor->row] == (uint64_t)sought) {
-      cursor->cell = candidates->row_cell[cursor->row];
+      cursor->cell = cursor->last = candidates->row_cell[cursor->row];
       cursor->cell_end = candidates->row_cell[cursor->row + 1];
     }
   }
@@ -158,9 +158,9 @@ static void choose_sieve(kith_lane *lane) {
   if (!lane->sieves)
     return;
   for (uint32_t c = 0; c < lane->tile.dim; c++)
-    lane->table->bounds((const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES, n, &lane->low[c],
-                        &lane->high[c]);
-  lane->limit = (float)(lane->predicate.eps2 + 2 * (double)lane->predicate.band);
+    lane->table->bounds((const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES, n,
+                        &lane->sieve.low[c], &lane->sieve.high[c]);
+  lane->sieve.limit = (float)(lane->predicate.eps2 + 2 * (double)lane->predicate.band);
 }
 
 /* Finds the cell of a position, setting the cursors if it begins a new row. */
@@ -251,7 +251,7 @@ kith_run kith_lane_run(kith_lane *lane, uint32_t s) {
   uint64_t high = (uint64_t)queries->x_last + step->x_reach;
   const uint32_t *x = candidates->cell_x;
   cursor->cell = gallop_cells(x, cursor->cell, cursor->cell_end, low);
-  uint32_t last = gallop_cells(x, cursor->cell, cursor->cell_end, high + 1);
+  uint32_t last = cursor->last = gallop_cells(x, cursor->last, cursor->cell_end, high + 1);
   kith_run run = {.begin = candidates->cell_start[cursor->cell], .end = candidates->cell_start[last]};
   run.inside_begin = run.inside_end = run.end;
   if (step->x_inside < 0 || !lane->tile_accepts)
@@ -292,32 +292,28 @@ void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {
 
 void kith_lane_sieve(kith_lane *lane, uint32_t begin, uint32_t end) {
   const kith_index *index = lane->task->candidates;
-  kith_tile *tile = &lane->tile;
-  kith_sieve sieve = {.from = (const char *)index->coords + begin * lane->index_width,
-                      .from_stride = index->stride,
-                      .n = end - begin,
-                      .origin = lane->origin,
-                      .low = lane->low,
-                      .high = lane->high,
-                      .limit = lane->limit,
-                      .to = (float *)lane->candidate_coords + tile->n_candidates,
-                      .to_stride = tile->stride,
-                      .ids = lane->needs_ids ? index->ids + begin : NULL,
-                      .ids_to = lane->candidate_ids + tile->n_candidates,
-                      .position = begin};
-  if (kith_lane_is_narrow(lane))
-    sieve.positions_to = lane->candidate_positions + tile->n_candidates;
-  tile->n_candidates += lane->exact_kernels->sieve(&sieve, tile->dim);
+  uint32_t staged = lane->tile.n_candidates;
+  kith_sieve *sieve = &lane->sieve;
+  sieve->from = (const char *)index->coords + begin * lane->index_width;
+  sieve->n = end - begin;
+  sieve->to = (float *)lane->candidate_coords + staged;
+  sieve->ids = lane->needs_ids ? index->ids + begin : NULL;
+  sieve->ids_to = lane->candidate_ids + staged;
+  sieve->position = begin;
+  sieve->positions_to = kith_lane_is_narrow(lane) ? lane->candidate_positions + staged : NULL;
+  lane->tile.n_candidates = staged + lane->exact_kernels->sieve(sieve, lane->tile.dim);
 }
 
+/* Always a whole vector of padding, wherever the last candidate is: there is room, and the loops unroll. */
 void kith_lane_seal(kith_lane *lane) {
-  kith_tile *tile = &lane->tile;
-  for (uint32_t j = tile->n_candidates; j % KITH_CANDIDATE_ALIGN != 0; j++)
-    for (uint32_t c = 0; c < tile->dim; c++) {
-      size_t at = c * (size_t)tile->stride + j;
-      if (lane->width == sizeof(float))
-        ((float *)lane->candidate_coords)[at] = INFINITY;
-      else
-        ((double *)lane->candidate_coords)[at] = INFINITY;
-    }
+  const kith_tile *tile = &lane->tile;
+  for (uint32_t c = 0; c < tile->dim; c++) {
+    size_t at = c * (size_t)tile->stride + tile->n_candidates;
+    if (lane->width == sizeof(float))
+      for (uint32_t i = 0; i < KITH_CANDIDATE_ALIGN; i++)
+        ((float *)lane->candidate_coords)[at + i] = INFINITY;
+    else
+      for (uint32_t i = 0; i < KITH_CANDIDATE_ALIGN; i++)
+        ((double *)lane->candidate_coords)[at + i] = INFINITY;
+  }
 }

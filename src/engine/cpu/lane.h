@@ -15,6 +15,7 @@ typedef struct kith_cursor {
   uint32_t row;  /* first candidate row at or after the one sought */
   uint32_t cell; /* cells of that row that are still ahead; none if the row is empty */
   uint32_t cell_end;
+  uint32_t last; /* where the last tile's run ended */
 } kith_cursor;
 
 /* The queries of a tile. */
@@ -52,8 +53,7 @@ typedef struct kith_lane {
   uint32_t *candidate_ids;
   uint32_t *candidate_positions; /* of a tile staged narrower */
   bool sieves;                   /* candidates far from the box around the tile's queries are not staged */
-  float *low, *high;             /* that box, per dimension, as staged */
-  float limit;                   /* its neighbours' squared distance from it is at most this */
+  kith_sieve sieve;              /* by this box; what differs from run to run is set when a run is staged */
   uint32_t self[KITH_TILE_QUERIES];
   uint32_t degrees[KITH_TILE_QUERIES];
   kith_rows rows;
