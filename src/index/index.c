@@ -273,6 +273,81 @@ static kith_status make_directory(build *b) {
   return status;
 }
 
+/* The smallest and the largest of values[0..n), n > 0. Several lanes, since each comparison waits for the last.
+ */
+#define DEFINE_BOUNDS(NAME, TYPE)                                                                              \
+  static void NAME(const TYPE *values, uint64_t n, double bounds[2]) {                                         \
+    enum { LANES = 16 };                                                                                       \
+    TYPE low[LANES], high[LANES];                                                                              \
+    for (uint32_t lane = 0; lane < LANES; lane++)                                                              \
+      low[lane] = high[lane] = values[0];                                                                      \
+    for (uint64_t i = 0; i + LANES <= n; i += LANES)                                                           \
+      for (uint32_t lane = 0; lane < LANES; lane++) {                                                          \
+        TYPE value = values[i + lane];                                                                         \
+        low[lane] = value < low[lane] ? value : low[lane];                                                     \
+        high[lane] = value > high[lane] ? value : high[lane];                                                  \
+      }                                                                                                        \
+    for (uint64_t i = n / LANES * LANES; i < n; i++) {                                                         \
+      low[0] = values[i] < low[0] ? values[i] : low[0];                                                        \
+      high[0] = values[i] > high[0] ? values[i] : high[0];                                                     \
+    }                                                                                                          \
+    for (uint32_t lane = 1; lane < LANES; lane++) {                                                            \
+      low[0] = low[lane] < low[0] ? low[lane] : low[0];                                                        \
+      high[0] = high[lane] > high[0] ? high[lane] : high[0];                                                   \
+    }                                                                                                          \
+    bounds[0] = low[0];                                                                                        \
+    bounds[1] = high[0];                                                                                       \
+  }
+DEFINE_BOUNDS(bounds_f32, float)
+DEFINE_BOUNDS(bounds_f64, double)
+
+/* The box of a crowd in one column. */
+static void bound_crowd(void *argument, uint64_t item) {
+  const build *b = argument;
+  const kith_index *index = b->index;
+  uint64_t crowd = item / index->dim;
+  uint64_t column = item % index->dim;
+  uint32_t begin = index->crowds[crowd].begin;
+  uint64_t n = index->crowds[crowd].end - begin;
+  double bounds[2];
+  if (index->dtype == KITH_F32)
+    bounds_f32((const float *)index->coords + column * index->stride + begin, n, bounds);
+  else
+    bounds_f64((const double *)index->coords + column * index->stride + begin, n, bounds);
+  double *box = index->crowd_box + crowd * 2 * index->dim;
+  box[column] = bounds[0];
+  box[index->dim + column] = bounds[1];
+}
+
+/* Lists the crowded cells, if there is a place for the list; returns their number. */
+static uint32_t list_crowds(const kith_index *index, kith_crowd *crowds) {
+  uint32_t n = 0;
+  for (uint32_t cell = 0; cell < index->n_cells; cell++) {
+    kith_crowd crowd = {index->cell_start[cell], index->cell_start[cell + 1]};
+    if (crowd.end - crowd.begin < KITH_CROWD)
+      continue;
+    if (crowds)
+      crowds[n] = crowd;
+    n++;
+  }
+  return n;
+}
+
+static kith_status make_crowds(build *b) {
+  kith_index *index = b->index;
+  uint64_t n = list_crowds(index, NULL);
+  if (n == 0)
+    return KITH_OK;
+  uint64_t box_bytes = n * 2 * index->dim * sizeof(double);
+  index->crowds = kith_alloc(&b->ctx->memory, n * sizeof *index->crowds);
+  index->crowd_box = kith_alloc(&b->ctx->memory, box_bytes);
+  if (!index->crowds || !index->crowd_box)
+    return kith_fail_memory(b->ctx, n * sizeof *index->crowds + box_bytes, "the boxes of crowded cells");
+  index->n_crowds = list_crowds(index, index->crowds);
+  kith_each(b->ctx, n * index->dim, bound_crowd, b);
+  return KITH_OK;
+}
+
 static uint64_t coordinate_bytes(uint32_t dim, kith_dtype dtype, uint64_t stride) {
   return stride * dim * (dtype == KITH_F32 ? sizeof(float) : sizeof(double));
 }
@@ -334,7 +409,8 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
     goto done;
   clear_slack(index);
   each_block(&b, unpack_keys);
-  status = make_directory(&b);
+  if (!(status = make_directory(&b)))
+    status = make_crowds(&b);
 done:
   kith_free(b.items);
   kith_free(b.own_spare);
@@ -351,6 +427,8 @@ void kith_index_destroy(kith_index *index) {
   kith_free(index->cell_start);
   kith_free(index->row_number);
   kith_free(index->row_cell);
+  kith_free(index->crowds);
+  kith_free(index->crowd_box);
   *index = (kith_index){0};
 }
 

@@ -3,15 +3,23 @@
  * positions   points in key order; equal keys keep the input order, so ids ascend within a cell
  * cells       the non-empty ones: their x and the position of their first point
  * rows        the non-empty ones: their number and their first cell
+ * crowds      the cells with KITH_CROWD points and more: their positions and the box around their points
  * Coordinates are stored one array per dimension, in input order of the dimensions and without loss: kernels
  * stream them, and the definition of a distance can be evaluated from them exactly.
  *
- * Memory: dim * sizeof(type) + 4 bytes a point, 8 a cell, 12 a row; while building 8 bytes a point more for the
- * sort (16 if a point is smaller than 8 bytes). Time: O(n) radix passes. May include grid, points, base. */
+ * Memory: dim * sizeof(type) + 4 bytes a point, 8 a cell, 12 a row, 16 * dim + 8 a crowd; while building 8
+ * bytes a point more for the sort (16 if a point is smaller than 8 bytes). Time: O(n) radix passes. May include
+ * grid, points, base. */
 #ifndef KITH_INDEX_INDEX_H
 #define KITH_INDEX_INDEX_H
 
 #include "index/grid.h"
+
+enum { KITH_CROWD = 1024 };
+
+typedef struct kith_crowd {
+  uint32_t begin, end; /* positions */
+} kith_crowd;
 
 typedef struct kith_index {
   const kith_grid *grid;
@@ -28,6 +36,9 @@ typedef struct kith_index {
   uint32_t n_rows;
   uint64_t *row_number; /* n_rows */
   uint32_t *row_cell;   /* n_rows + 1: first cell of the row */
+  uint32_t n_crowds;
+  kith_crowd *crowds; /* n_crowds, ascending */
+  double *crowd_box;  /* low[dim], high[dim] of each crowd */
 } kith_index;
 
 /* Values readable beyond the last point of each coordinate array, and beyond ids. */

@@ -164,27 +164,79 @@ static void append_ids(kith_lane *lane, uint32_t q, uint32_t begin, uint32_t end
   lane->rows.next[q] += end - begin;
 }
 
+/* Gives positions [begin, end) to query q, all neighbours. */
+static void accept_for(visit *v, uint32_t q, uint32_t begin, uint32_t end) {
+  v->tally->inside += end - begin;
+  if (v->work->operation == KITH_DO_DEGREES)
+    v->lane->degrees[q] += end - begin;
+  else
+    append_ids(v->lane, q, begin, end);
+}
+
+/* The first of ascending ids[begin..end) above `id`. */
+static uint32_t first_above(const uint32_t *ids, uint32_t begin, uint32_t end, uint32_t id) {
+  while (begin < end) {
+    uint32_t middle = begin + (end - begin) / 2;
+    if (ids[middle] <= id)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin;
+}
+
+/* Half: of each cell only the ids above the query's, which are its end, since ids ascend in it. */
+static void accept_half(visit *v, uint32_t begin, uint32_t end) {
+  const kith_lane *lane = v->lane;
+  const kith_index *index = lane->task->candidates;
+  for (uint32_t cell = kith_index_cell_at(index, begin); begin < end; cell++) {
+    uint32_t stop = index->cell_start[cell + 1] < end ? index->cell_start[cell + 1] : end;
+    for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+      accept_for(v, q, first_above(index->ids, begin, stop, lane->queries.ids[q]), stop);
+    begin = stop;
+  }
+}
+
 static void accept_positions(visit *v, uint32_t begin, uint32_t end) {
   kith_lane *lane = v->lane;
   uint32_t n = lane->tile.n_queries;
-  v->tally->inside += (uint64_t)n * (end - begin);
   if (v->work->operation == KITH_DO_COUNT) {
+    v->tally->inside += (uint64_t)n * (end - begin);
     v->found += (uint64_t)n * (end - begin);
     return;
   }
-  if (v->work->operation == KITH_DO_DEGREES) {
-    for (uint32_t q = 0; q < n; q++)
-      lane->degrees[q] += end - begin;
+  if (v->work->operation != KITH_DO_DEGREES)
+    flush(v); /* rows are in index order: what is staged comes first */
+  if (lane->tile.half) {
+    accept_half(v, begin, end);
     return;
   }
-  flush(v); /* rows are in index order: what is staged comes first */
   for (uint32_t q = 0; q < n; q++) {
     uint32_t self = lane->queries.positions[q];
     bool own = lane->tile.self && self >= begin && self < end;
-    append_ids(lane, q, begin, own ? self : end);
+    accept_for(v, q, begin, own ? self : end);
     if (own)
-      append_ids(lane, q, self + 1, end);
+      accept_for(v, q, self + 1, end);
   }
+}
+
+/* Whether so many points in so many cells are worth accepting untested. Half looks for the query's id in every
+ * cell, so cells must be worth that. */
+static bool is_worth_accepting(const visit *v, uint32_t points, uint32_t cells) {
+  if (v->work->distances || v->work->operation == KITH_DO_COLLECT)
+    return false;
+  return points >= (v->lane->tile.half ? INSIDE_FROM * (uint64_t)cells : INSIDE_FROM);
+}
+
+/* Meets positions of which none is known to be inside: only crowded cells are looked at once more. */
+static void meet_positions(visit *v, uint32_t begin, uint32_t end, bool own_row) {
+  kith_crowd crowd;
+  while (kith_lane_crowd(v->lane, begin, end, &crowd) && is_worth_accepting(v, crowd.end - crowd.begin, 1)) {
+    test_positions(v, begin, crowd.begin, own_row);
+    accept_positions(v, crowd.begin, crowd.end);
+    begin = crowd.end;
+  }
+  test_positions(v, begin, end, own_row);
 }
 
 /* Meets the candidates of a run, except those before position `from`. */
@@ -193,15 +245,14 @@ static void meet_run(visit *v, kith_run run, uint32_t from, bool own_row) {
     run.begin = from;
   if (run.inside_begin < run.begin)
     run.inside_begin = run.begin;
-  bool accept = run.inside_begin < run.inside_end && run.inside_end - run.inside_begin >= INSIDE_FROM &&
-                !v->lane->tile.half && !v->work->distances && v->work->operation != KITH_DO_COLLECT;
-  if (!accept) {
-    test_positions(v, run.begin, run.end, own_row);
+  if (run.inside_begin >= run.inside_end ||
+      !is_worth_accepting(v, run.inside_end - run.inside_begin, run.inside_cells)) {
+    meet_positions(v, run.begin, run.end, own_row);
     return;
   }
-  test_positions(v, run.begin, run.inside_begin, own_row);
+  meet_positions(v, run.begin, run.inside_begin, own_row);
   accept_positions(v, run.inside_begin, run.inside_end);
-  test_positions(v, run.inside_end, run.end, own_row);
+  meet_positions(v, run.inside_end, run.end, own_row);
 }
 
 static void meet_all_runs(visit *v) {
@@ -400,7 +451,7 @@ const kith_kernel_table *kith_kernels_for(kith_isa_level isa) {
 /* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
 typedef struct lane_layout {
   uint32_t stride;
-  size_t queries, candidates, ids, positions, cursors, origin, box, collected, sort_items,
+  size_t queries, candidates, ids, positions, cursors, origin, box, sieve, collected, sort_items,
       total; /* where each begins */
 } lane_layout;
 
@@ -421,7 +472,8 @@ static lane_layout layout_lane(const kith_task *task) {
   layout.cursors = layout.positions + round_up(sizeof(uint32_t) * layout.stride);
   layout.origin = layout.cursors + round_up(sizeof(kith_cursor) * task->stencil->n_steps);
   layout.box = layout.origin + round_up(sizeof(double) * dim);
-  layout.collected = layout.box + round_up(2 * sizeof(float) * dim);
+  layout.sieve = layout.box + round_up(2 * sizeof(double) * dim);
+  layout.collected = layout.sieve + round_up(2 * sizeof(float) * dim);
   size_t collected = sizeof(uint32_t) * (KITH_COLLECT_LIMIT + capacity) * KITH_TILE_QUERIES;
   layout.sort_items = layout.collected + round_up(collected);
   layout.total = layout.sort_items + (task->sorted ? sizeof(uint64_t) * 2 * KITH_SORT_CAPACITY : 0);
@@ -442,6 +494,7 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                       .predicate = *task->predicate,
                       .index_width = coordinate_width(task),
                       .origin = (double *)(buffer + layout.origin),
+                      .box = (double *)(buffer + layout.box),
                       .query_coords = buffer + layout.queries,
                       .candidate_coords = buffer + layout.candidates,
                       .candidate_ids = (uint32_t *)(buffer + layout.ids),
@@ -460,8 +513,8 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                            .candidate_ids = lane->candidate_ids};
   lane->sieve = (kith_sieve){.from_stride = task->candidates->stride,
                              .origin = lane->origin,
-                             .low = (float *)(buffer + layout.box),
-                             .high = (float *)(buffer + layout.box) + dim,
+                             .low = (float *)(buffer + layout.sieve),
+                             .high = (float *)(buffer + layout.sieve) + dim,
                              .to_stride = layout.stride};
   lane->truth = (kith_truth){.queries = task->queries->coords,
                              .candidates = task->candidates->coords,

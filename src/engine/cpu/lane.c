@@ -234,6 +234,7 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
     take_all(lane, position);
   lane->tile_accepts = lane->row_accepts && kith_grid_is_even(index->grid, 0, queries->x_first) &&
                        kith_grid_is_even(index->grid, 0, queries->x_last);
+  lane->box_known = false;
   choose_test(lane);
   stage_queries(lane);
   choose_sieve(lane);
@@ -268,8 +269,67 @@ kith_run kith_lane_run(kith_lane *lane, uint32_t s) {
     uint32_t to = gallop_cells(x, from, last, (uint64_t)inside_high + 1);
     run.inside_begin = candidates->cell_start[from];
     run.inside_end = candidates->cell_start[to];
+    run.inside_cells = to - from;
   }
   return run;
+}
+
+/* The box around the queries of the tile, in the coordinates of the index. */
+static void find_box(kith_lane *lane) {
+  const kith_index *index = lane->task->queries;
+  const uint32_t *positions = lane->queries.positions;
+  for (uint32_t c = 0; c < index->dim; c++) {
+    const float *floats = (const float *)index->coords + c * index->stride;
+    const double *doubles = (const double *)index->coords + c * index->stride;
+    double low = INFINITY;
+    double high = -INFINITY;
+    for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+      double x = index->dtype == KITH_F32 ? (double)floats[positions[q]] : doubles[positions[q]];
+      low = x < low ? x : low;
+      high = x > high ? x : high;
+    }
+    lane->box[c] = low;
+    lane->box[index->dim + c] = high;
+  }
+  lane->box_known = true;
+}
+
+/* Whether all points of two boxes belong together. The largest difference in each dimension goes through the
+ * operations of the definition, in its order. Rounding is monotone, so no pair has a larger D2: this needs no
+ * margin, and is right for eps = 0 too. */
+static bool boxes_belong(const double *a, const double *b, uint32_t dim, double eps2) {
+  double far2 = 0;
+  for (uint32_t c = 0; c < dim; c++) {
+    double t = fmax(a[dim + c] - b[c], b[dim + c] - a[c]);
+    far2 += t * t;
+  }
+  return far2 <= eps2;
+}
+
+bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *crowd) {
+  const kith_index *index = lane->task->candidates;
+  if (index->n_crowds == 0 || end - begin < KITH_CROWD)
+    return false;
+  uint32_t low = 0; /* the first crowd that ends behind begin */
+  uint32_t high = index->n_crowds;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (index->crowds[middle].end <= begin)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (!lane->box_known)
+    find_box(lane);
+  for (; low < index->n_crowds && index->crowds[low].begin < end; low++)
+    if (boxes_belong(lane->box, index->crowd_box + (size_t)low * 2 * index->dim, index->dim,
+                     lane->predicate.eps2)) {
+      *crowd = index->crowds[low];
+      crowd->begin = crowd->begin < begin ? begin : crowd->begin;
+      crowd->end = crowd->end > end ? end : crowd->end;
+      return true;
+    }
+  return false;
 }
 
 void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {

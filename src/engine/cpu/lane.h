@@ -30,6 +30,7 @@ typedef struct kith_query_tile {
 typedef struct kith_run {
   uint32_t begin, end;
   uint32_t inside_begin, inside_end; /* empty: begin == end */
+  uint32_t inside_cells;             /* that those are in */
 } kith_run;
 
 typedef struct kith_lane {
@@ -54,6 +55,8 @@ typedef struct kith_lane {
   uint32_t *candidate_positions; /* of a tile staged narrower */
   bool sieves;                   /* candidates far from the box around the tile's queries are not staged */
   kith_sieve sieve;              /* by this box; what differs from run to run is set when a run is staged */
+  double *box;                   /* around the tile's queries, exactly: low[dim], high[dim]; */
+  bool box_known;                /* made when it is needed */
   uint32_t self[KITH_TILE_QUERIES];
   uint32_t degrees[KITH_TILE_QUERIES];
   kith_rows rows;
@@ -83,6 +86,10 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
 
 /* The run of a step for the current tile. */
 kith_run kith_lane_run(kith_lane *lane, uint32_t step);
+
+/* Finds in [begin, end) the first positions of a crowded cell of which every point belongs to every query of
+ * the tile; false if there are none. */
+bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *crowd);
 
 /* Copies positions [begin, end) behind the candidates staged already; they must fit. */
 void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end);
