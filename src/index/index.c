@@ -6,6 +6,7 @@
 #include "index/index.h"
 
 #include "base/team.h"
+#include "index/build.h"
 #include "index/sort.h"
 
 #include <math.h>
@@ -273,81 +274,6 @@ static kith_status make_directory(build *b) {
   return status;
 }
 
-/* The smallest and the largest of values[0..n), n > 0. Several lanes, since each comparison waits for the last.
- */
-#define DEFINE_BOUNDS(NAME, TYPE)                                                                              \
-  static void NAME(const TYPE *values, uint64_t n, double bounds[2]) {                                         \
-    enum { LANES = 16 };                                                                                       \
-    TYPE low[LANES], high[LANES];                                                                              \
-    for (uint32_t lane = 0; lane < LANES; lane++)                                                              \
-      low[lane] = high[lane] = values[0];                                                                      \
-    for (uint64_t i = 0; i + LANES <= n; i += LANES)                                                           \
-      for (uint32_t lane = 0; lane < LANES; lane++) {                                                          \
-        TYPE value = values[i + lane];                                                                         \
-        low[lane] = value < low[lane] ? value : low[lane];                                                     \
-        high[lane] = value > high[lane] ? value : high[lane];                                                  \
-      }                                                                                                        \
-    for (uint64_t i = n / LANES * LANES; i < n; i++) {                                                         \
-      low[0] = values[i] < low[0] ? values[i] : low[0];                                                        \
-      high[0] = values[i] > high[0] ? values[i] : high[0];                                                     \
-    }                                                                                                          \
-    for (uint32_t lane = 1; lane < LANES; lane++) {                                                            \
-      low[0] = low[lane] < low[0] ? low[lane] : low[0];                                                        \
-      high[0] = high[lane] > high[0] ? high[lane] : high[0];                                                   \
-    }                                                                                                          \
-    bounds[0] = low[0];                                                                                        \
-    bounds[1] = high[0];                                                                                       \
-  }
-DEFINE_BOUNDS(bounds_f32, float)
-DEFINE_BOUNDS(bounds_f64, double)
-
-/* The box of a crowd in one column. */
-static void bound_crowd(void *argument, uint64_t item) {
-  const build *b = argument;
-  const kith_index *index = b->index;
-  uint64_t crowd = item / index->dim;
-  uint64_t column = item % index->dim;
-  uint32_t begin = index->crowds[crowd].begin;
-  uint64_t n = index->crowds[crowd].end - begin;
-  double bounds[2];
-  if (index->dtype == KITH_F32)
-    bounds_f32((const float *)index->coords + column * index->stride + begin, n, bounds);
-  else
-    bounds_f64((const double *)index->coords + column * index->stride + begin, n, bounds);
-  double *box = index->crowd_box + crowd * 2 * index->dim;
-  box[column] = bounds[0];
-  box[index->dim + column] = bounds[1];
-}
-
-/* Lists the crowded cells, if there is a place for the list; returns their number. */
-static uint32_t list_crowds(const kith_index *index, kith_crowd *crowds) {
-  uint32_t n = 0;
-  for (uint32_t cell = 0; cell < index->n_cells; cell++) {
-    kith_crowd crowd = {index->cell_start[cell], index->cell_start[cell + 1]};
-    if (crowd.end - crowd.begin < KITH_CROWD)
-      continue;
-    if (crowds)
-      crowds[n] = crowd;
-    n++;
-  }
-  return n;
-}
-
-static kith_status make_crowds(build *b) {
-  kith_index *index = b->index;
-  uint64_t n = list_crowds(index, NULL);
-  if (n == 0)
-    return KITH_OK;
-  uint64_t box_bytes = n * 2 * index->dim * sizeof(double);
-  index->crowds = kith_alloc(&b->ctx->memory, n * sizeof *index->crowds);
-  index->crowd_box = kith_alloc(&b->ctx->memory, box_bytes);
-  if (!index->crowds || !index->crowd_box)
-    return kith_fail_memory(b->ctx, n * sizeof *index->crowds + box_bytes, "the boxes of crowded cells");
-  index->n_crowds = list_crowds(index, index->crowds);
-  kith_each(b->ctx, n * index->dim, bound_crowd, b);
-  return KITH_OK;
-}
-
 static uint64_t coordinate_bytes(uint32_t dim, kith_dtype dtype, uint64_t stride) {
   return stride * dim * (dtype == KITH_F32 ? sizeof(float) : sizeof(double));
 }
@@ -362,15 +288,6 @@ static kith_status allocate_points(build *b) {
   if (!index->ids)
     return kith_fail_memory(b->ctx, sizeof(uint32_t) * index->stride, "the ids of the sorted points");
   return KITH_OK;
-}
-
-/* Clears what lies beyond the last point, since kernels may load it. */
-static void clear_slack(kith_index *index) {
-  uint64_t width = index->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
-  uint64_t slack = index->stride - index->n;
-  for (uint32_t c = 0; c < index->dim; c++)
-    memset((char *)index->coords + (c * index->stride + index->n) * width, 0, slack * width);
-  memset(index->ids + index->n, 0, slack * sizeof(uint32_t));
 }
 
 static kith_status allocate_sort(build *b) {
@@ -394,7 +311,7 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
                         .dim = points->dim,
                         .n = (uint32_t)(points->n - invalid_rows),
                         .id_end = points->n};
-  index->stride = ((uint64_t)index->n + 15) / 16 * 16 + KITH_INDEX_SLACK;
+  index->stride = kith_index_stride(index->n);
   build b = {.ctx = ctx, .points = points, .grid = grid, .index = index, .has_invalid = invalid_rows > 0};
   kith_status status;
   if ((status = allocate_points(&b)) || (status = allocate_sort(&b)))
@@ -407,10 +324,10 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
   each_block(&b, gather);
   if ((status = kith_check_cancel(ctx)))
     goto done;
-  clear_slack(index);
+  kith_index_clear_slack(index);
   each_block(&b, unpack_keys);
   if (!(status = make_directory(&b)))
-    status = make_crowds(&b);
+    status = kith_index_bound_crowds(ctx, index);
 done:
   kith_free(b.items);
   kith_free(b.own_spare);

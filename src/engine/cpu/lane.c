@@ -192,15 +192,15 @@ static uint32_t take_queries(kith_lane *lane, uint32_t position, uint32_t end, c
   return position;
 }
 
-/* Takes all positions from the tile's begin to `end`. */
+/* Takes all positions from the tile's begin to `end`. An index for counting has no ids. */
 static void take_all(kith_lane *lane, uint32_t end) {
   kith_query_tile *queries = &lane->queries;
   uint32_t n = lane->tile.n_queries = end - queries->begin;
-  const uint32_t *ids = lane->task->queries->ids + queries->begin;
-  for (uint32_t q = 0; q < n; q++) {
+  const uint32_t *ids = lane->task->queries->ids;
+  for (uint32_t q = 0; q < n; q++)
     queries->positions[q] = queries->begin + q;
-    queries->ids[q] = ids[q];
-  }
+  if (ids)
+    memcpy(queries->ids, ids + queries->begin, n * sizeof *ids);
 }
 
 uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work *work) {
