@@ -167,9 +167,32 @@ static void test_corners(void) {
     }
 }
 
+/* A few rows that are much longer than most: sorted, and with their distances. */
+static void test_long_rows(kith_context *ctx) {
+  enum { CROWD = 700, OTHERS = 16000 };
+  cloud a = cloud_new(CROWD + OTHERS, 2, KITH_F32);
+  uint64_t state = 11;
+  for (uint64_t i = 0; i < a.points.n; i++) {
+    bool in_crowd = i % (a.points.n / CROWD) == 0;
+    for (uint32_t c = 0; c < 2; c++)
+      cloud_set(&a, i, c, random_unit(&state) / (in_crowd ? 1024 : 1));
+  }
+  for (int distances = 0; distances < 2; distances++) {
+    kith_join_options options = kith_join_options_init(1.0 / 512);
+    options.distances = distances;
+    reference want = reference_join(&a.points, NULL, &options);
+    kith_table *table = table_of(ctx, &a.points, NULL, options);
+    CHECK(equals_reference(table, &want), "long rows, distances %d", distances);
+    kith_table_destroy(table);
+    reference_free(&want);
+  }
+  cloud_free(&a);
+}
+
 void test_crowds(void) {
   kith_context *ctx = context_new(NULL, 2, 256 << 20);
   test_work(ctx);
+  test_long_rows(ctx);
   kith_context_destroy(ctx);
   test_corners();
 }

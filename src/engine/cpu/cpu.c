@@ -348,6 +348,17 @@ static void fill_in_order(visit *v) {
     }
 }
 
+/* The rows of the tile as they were found, put in order. */
+static void order_rows(visit *v) {
+  const kith_work *work = v->work;
+  for (uint32_t q = 0; q < v->lane->tile.n_queries; q++) {
+    const uint64_t *offset = &work->offsets[v->lane->queries.ids[q] - work->first_row];
+    uint64_t at = offset[0] - work->offsets[0];
+    kith_order_row(v->lane, work->neighbors + at, work->distances ? work->distances + at : NULL,
+                   offset[1] - offset[0]);
+  }
+}
+
 static void fill_tile(visit *v) {
   kith_lane *lane = v->lane;
   uint64_t pairs = open_rows(v);
@@ -359,6 +370,8 @@ static void fill_tile(visit *v) {
     fill_in_order(v);
   else
     meet_all_runs(v);
+  if (lane->task->sorted && !lane->orders)
+    order_rows(v);
   if (v->work->distances)
     take_roots(v);
 }
@@ -395,7 +408,7 @@ static void collect_tile(visit *v) {
     lengths[q] = (uint32_t)(lane->rows.next[q] - collected_row(lane, q));
     pairs += lengths[q];
     if (lane->task->sorted)
-      kith_order_row(collected_row(lane, q), lengths[q]);
+      kith_order_row(lane, collected_row(lane, q), NULL, lengths[q]);
   }
   pool_rows(v, lengths, pairs);
   v->tally->pairs += pairs;
@@ -418,6 +431,18 @@ static void visit_tile(visit *v) {
   }
 }
 
+/* Whether candidates are put in order before they are tested: that is done once for all queries of a tile, and
+ * pays where rows are long; later where a window of ids leaves a tile few of its queries. Other rows are sorted
+ * when they are filled. */
+static bool orders_candidates(const kith_task *task, const kith_work *work) {
+  enum { LONG_ROW = 32, LONG_ROW_WINDOW = 96 };
+  if (!task->sorted || work->operation != KITH_DO_FILL)
+    return false;
+  uint64_t n_rows = task->queries->id_end;
+  uint64_t rows = (work->end_row < n_rows ? work->end_row : n_rows) - work->first_row;
+  return work->offsets[rows] - work->offsets[0] > (rows < n_rows ? LONG_ROW_WINDOW : LONG_ROW) * rows;
+}
+
 static kith_status run(kith_engine *engine, uint32_t number, const kith_work *work, kith_tally *tally) {
   cpu_engine *cpu = (cpu_engine *)engine;
   kith_lane *lane = &cpu->lanes[number];
@@ -427,7 +452,7 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   lane->tile.half = cpu->task.half && work->operation != KITH_DO_COUNT;
   lane->tile.self = cpu->task.drop_self && rows ? lane->self : NULL;
   lane->needs_ids = rows || lane->tile.half;
-  lane->orders = cpu->task.sorted && work->operation == KITH_DO_FILL;
+  lane->orders = orders_candidates(&cpu->task, work);
   lane->may_filter = cpu->task.predicate->filter && !work->distances; /* distances take the definition anyway */
   for (uint32_t position = work->begin; position < work->end && !kith_cancelled(cpu->ctx);) {
     position = kith_lane_next_tile(lane, position, work);

@@ -96,6 +96,9 @@ typedef struct kith_kernel_table {
   void (*narrow)(const kith_copy *copy, const double *origin);
   /* to[i] = first + i, in whole cache lines. */
   void (*number)(uint32_t *to, uint32_t first, uint32_t n);
+  /* Sorts the n different ids of a row, and what belongs to them unless d2 is NULL. O(n^2 / lanes): for few.
+   * The copies have room for n, and for a cache line more. */
+  void (*order)(uint32_t *ids, double *d2, uint32_t n, uint32_t *ids_copy, double *d2_copy);
   /* The smallest and the largest of n >= 1 values. */
   void (*bounds)(const float *values, uint32_t n, float *low, float *high);
   kith_kernels f32[KITH_KERNEL_DIMS + 1];

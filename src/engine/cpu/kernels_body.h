@@ -43,6 +43,24 @@ static void number_lines(uint32_t *to, uint32_t first, uint32_t n) {
     vu_store(to + i, vu_from(first + i));
 }
 
+/* The place of an id is the number of ids that are not greater. Comparing all with all takes no branches that
+ * could be guessed wrong, which is what sorting few numbers costs otherwise. */
+static void order_ids(uint32_t *ids, double *d2, uint32_t n, uint32_t *ids_copy, double *d2_copy) {
+  memcpy(ids_copy, ids, n * sizeof *ids);
+  for (uint32_t i = n; i % LANES != 0; i++)
+    ids_copy[i] = 0; /* not greater than anything */
+  if (d2)
+    memcpy(d2_copy, d2, n * sizeof *d2);
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t greater = 0;
+    for (uint32_t j = 0; j < n; j += LANES)
+      greater += (uint32_t)__builtin_popcount(vu_mask_gt(ids_copy + j, ids_copy[i]));
+    ids[n - 1 - greater] = ids_copy[i];
+    if (d2)
+      d2[n - 1 - greater] = d2_copy[i];
+  }
+}
+
 static void find_bounds(const float *values, uint32_t n, float *low, float *high) {
   if (n < LANES) {
     *low = *high = values[0];
@@ -418,6 +436,7 @@ const kith_kernel_table KERNEL_TABLE = {
     .copy = copy_lines,
     .narrow = narrow_values,
     .number = number_lines,
+    .order = order_ids,
     .bounds = find_bounds,
     .f32 = {ENTRY_F32(0), ENTRY_F32(1), ENTRY_F32(2), ENTRY_F32(3), ENTRY_F32(4), ENTRY_F32(5), ENTRY_F32(6),
             ENTRY_F32(7), ENTRY_F32(8)},
