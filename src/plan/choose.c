@@ -128,7 +128,7 @@ static void count_query(void *argument, uint64_t i) {
   uint32_t q = batch->first + (uint32_t)i;
   candidate_counts *result = &batch->counts[i];
   memset(result, 0, sizeof *result);
-  met_points met;
+  met_points met = {0}; /* that it is never read before it is written is hard to see */
   for (uint32_t begin = 0; begin < sample->n_points; begin += SAMPLE_BLOCK) {
     uint32_t left = sample->n_points - begin;
     meet_in_first(sample, q, begin, begin + (left < SAMPLE_BLOCK ? left : SAMPLE_BLOCK), inverse_reach, &met);
