@@ -6,6 +6,7 @@
 #include "index/index.h"
 
 #include "base/team.h"
+#include "index/build.h"
 #include "index/sort.h"
 
 #include <math.h>
@@ -33,18 +34,53 @@ typedef struct build {
 
 enum { BLOCK = 1024 };
 
-/* The keys of the points with ids (uint32_t)items[0..n), n <= BLOCK: one dimension after the other. */
-static void find_keys(const kith_points *shared, const kith_grid *grid, const uint64_t *items, uint32_t n,
-                      uint64_t *keys) {
-  const kith_points points = *shared; /* a copy of its own, which the stores below cannot change */
-  uint64_t rows[BLOCK] = {0};
-  for (uint32_t j = 1; j < grid->k; j++)
+/* Coordinates of the points with ids (uint32_t)items[0..n), in one column. */
+#define DEFINE_READ(NAME, TYPE)                                                                                \
+  static void NAME(const kith_points *points, uint32_t column, const uint64_t *items, uint32_t n,              \
+                   double *values) {                                                                           \
+    int64_t row_stride = points->row_stride;                                                                   \
+    const char *data = (const char *)points->data + (int64_t)column * points->col_stride;                      \
+    for (uint32_t i = 0; i < n; i++)                                                                           \
+      values[i] = *(const TYPE *)(const void *)(data + (int64_t)(uint32_t)items[i] * row_stride);              \
+  }
+DEFINE_READ(read_f32, float)
+DEFINE_READ(read_f64, double)
+
+/* Their cells in grid dimension j, n <= BLOCK. */
+static void find_cells(const kith_points *points, const kith_grid *grid, uint32_t j, const uint64_t *items,
+                       uint32_t n, uint32_t *cells) {
+  double values[BLOCK];
+  (points->dtype == KITH_F32 ? read_f32 : read_f64)(points, grid->dims[j], items, n, values);
+  if (grid->tails[j]) {
     for (uint32_t i = 0; i < n; i++)
-      rows[i] += grid->stride[j] *
-                 kith_grid_cell(grid, j, kith_points_get(&points, (uint32_t)items[i], grid->dims[j]));
+      cells[i] = kith_grid_cell(grid, j, values[i]);
+    return;
+  }
+  /* kith_grid_cell once more, for most grids, in a loop that the compiler turns into vectors. */
+  double origin = grid->origin[j];
+  double inverse = grid->inverse[j];
+  double last = grid->cells[j] - 1;
+  for (uint32_t i = 0; i < n; i++) {
+    double cell = (values[i] - origin) * inverse;
+    cell = cell > 0 ? cell : 0;
+    cells[i] = (uint32_t)(int32_t)(cell < last ? cell : last); /* below 2^29 */
+  }
+}
+
+/* The keys of the points with ids (uint32_t)items[0..n), n <= BLOCK: one dimension after the other. */
+static void find_keys(const kith_points *points, const kith_grid *grid, const uint64_t *items, uint32_t n,
+                      uint64_t *keys) {
+  uint64_t rows[BLOCK] = {0};
+  uint32_t cells[BLOCK];
+  for (uint32_t j = 1; j < grid->k; j++) {
+    find_cells(points, grid, j, items, n, cells);
+    uint64_t stride = grid->stride[j];
+    for (uint32_t i = 0; i < n; i++)
+      rows[i] += stride * cells[i];
+  }
+  find_cells(points, grid, 0, items, n, cells);
   for (uint32_t i = 0; i < n; i++)
-    keys[i] = rows[i] << grid->x_bits |
-              kith_grid_cell(grid, 0, kith_points_get(&points, (uint32_t)items[i], grid->dims[0]));
+    keys[i] = rows[i] << grid->x_bits | cells[i];
 }
 
 /* Calls fn for every block of up to BLOCK positions or points, on all threads, until the call is cancelled. */
@@ -254,15 +290,6 @@ static kith_status allocate_points(build *b) {
   return KITH_OK;
 }
 
-/* Clears what lies beyond the last point, since kernels may load it. */
-static void clear_slack(kith_index *index) {
-  uint64_t width = index->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
-  uint64_t slack = index->stride - index->n;
-  for (uint32_t c = 0; c < index->dim; c++)
-    memset((char *)index->coords + (c * index->stride + index->n) * width, 0, slack * width);
-  memset(index->ids + index->n, 0, slack * sizeof(uint32_t));
-}
-
 static kith_status allocate_sort(build *b) {
   kith_memory *memory = &b->ctx->memory;
   uint64_t bytes = sizeof(uint64_t) * b->index->n;
@@ -284,7 +311,7 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
                         .dim = points->dim,
                         .n = (uint32_t)(points->n - invalid_rows),
                         .id_end = points->n};
-  index->stride = ((uint64_t)index->n + 15) / 16 * 16 + KITH_INDEX_SLACK;
+  index->stride = kith_index_stride(index->n);
   build b = {.ctx = ctx, .points = points, .grid = grid, .index = index, .has_invalid = invalid_rows > 0};
   kith_status status;
   if ((status = allocate_points(&b)) || (status = allocate_sort(&b)))
@@ -297,11 +324,12 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
   each_block(&b, gather);
   if ((status = kith_check_cancel(ctx)))
     goto done;
-  clear_slack(index);
+  kith_index_clear_slack(index);
   each_block(&b, unpack_keys);
   if ((status = kith_check_cancel(ctx)))
     goto done;
-  status = make_directory(&b);
+  if (!(status = make_directory(&b)))
+    status = kith_index_bound_crowds(ctx, index);
 done:
   kith_free(b.items);
   kith_free(b.own_spare);
@@ -318,6 +346,8 @@ void kith_index_destroy(kith_index *index) {
   kith_free(index->cell_start);
   kith_free(index->row_number);
   kith_free(index->row_cell);
+  kith_free(index->crowds);
+  kith_free(index->crowd_box);
   *index = (kith_index){0};
 }
 

@@ -3,16 +3,25 @@
  * positions   points in key order; equal keys keep the input order, so ids ascend within a cell
  * cells       the non-empty ones: their x and the position of their first point
  * rows        the non-empty ones: their number and their first cell
+ * crowds      the cells with KITH_CROWD points and more: their positions and the box around their points
  * Coordinates are stored one array per dimension, in input order of the dimensions and without loss: kernels
  * stream them, and the definition of a distance can be evaluated from them exactly.
  *
- * Memory: dim * sizeof(type) + 4 bytes a point, 8 a cell, 12 a row; while building 8 bytes a point more for the
- * sort (16 if a point is smaller than 8 bytes). Time: O(n) radix passes. May include grid, points, base. */
+ * Memory: dim * sizeof(type) + 4 bytes a point, 8 a cell, 12 a row, 16 * dim + 8 a crowd; while building 8
+ * bytes a point more for the sort (16 if a point is smaller than 8 bytes). Time: O(n) radix passes. May include
+ * grid, points, base. */
 #ifndef KITH_INDEX_INDEX_H
 #define KITH_INDEX_INDEX_H
 
 #include "index/grid.h"
 #include "points/points.h"
+
+/* Points that make a cell a crowd: so many that testing each of them against each would be felt. */
+enum { KITH_CROWD = 1024 };
+
+typedef struct kith_crowd {
+  uint32_t begin, end; /* positions */
+} kith_crowd;
 
 typedef struct kith_index {
   const kith_grid *grid;
@@ -22,13 +31,16 @@ typedef struct kith_index {
   uint64_t id_end; /* ids are below this */
   uint64_t stride; /* between the coordinate arrays, in values; beyond n they are readable */
   void *coords;    /* dim arrays of `stride` values */
-  uint32_t *ids;   /* input row of each position */
+  uint32_t *ids;   /* input row of each position; NULL if built for counting (kith_index_build_values) */
   uint32_t n_cells;
   uint32_t *cell_x;     /* n_cells */
   uint32_t *cell_start; /* n_cells + 1 */
   uint32_t n_rows;
   uint64_t *row_number; /* n_rows */
   uint32_t *row_cell;   /* n_rows + 1: first cell of the row */
+  uint32_t n_crowds;
+  kith_crowd *crowds; /* n_crowds, ascending */
+  double *crowd_box;  /* low[dim], high[dim] of each crowd */
 } kith_index;
 
 /* Values readable beyond the last point of each coordinate array, and beyond ids. */
@@ -38,6 +50,10 @@ enum { KITH_INDEX_SLACK = 64 };
  * KITH_F64. */
 kith_status kith_index_build(kith_context *ctx, const kith_points *points, const kith_grid *grid,
                              uint64_t invalid_rows, kith_dtype dtype, kith_index *index);
+
+/* The same for counting float32 points in one dimension: without ids, in half the memory. */
+kith_status kith_index_build_values(kith_context *ctx, const kith_points *points, const kith_grid *grid,
+                                    uint64_t invalid_rows, kith_index *index);
 
 void kith_index_destroy(kith_index *index);
 

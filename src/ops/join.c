@@ -30,7 +30,7 @@ kith_status kith_join_count(kith_context *ctx, const kith_points *a, const kith_
   if (!pairs)
     return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is no place for the count: pairs is NULL");
   kith_join j;
-  kith_status status = kith_join_prepare(&j, ctx, a, b, options);
+  kith_status status = kith_join_prepare_count(&j, ctx, a, b, options);
   if (status)
     return kith_join_release(&j, status, report);
   kith_stage_begin(ctx, "join", 0.95);

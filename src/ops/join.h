@@ -21,6 +21,7 @@ typedef struct kith_join {
   const kith_points *a;
   const kith_points *b; /* a itself when a set is joined with itself */
   bool one_set;
+  bool count_only; /* nothing but a total is asked for: ids are not needed */
   kith_predicate predicate;
   double *box; /* min[dim], max[dim] of both sets, then of b alone */
   uint64_t invalid[2];
@@ -43,6 +44,10 @@ static inline bool kith_join_drops_self(const kith_join *j) { return j->one_set 
 
 kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
                               const kith_join_options *options);
+
+/* The same for a call that wants a total and nothing else: takes less memory where points are small. */
+kith_status kith_join_prepare_count(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
+                                    const kith_join_options *options);
 
 /* The index is not needed any more: makes room for the result. */
 void kith_join_release_index(kith_join *j);

@@ -118,13 +118,19 @@ static kith_dtype index_dtype(const kith_join *j) {
   return j->a->dtype == KITH_F32 && j->b->dtype == KITH_F32 ? KITH_F32 : KITH_F64;
 }
 
-static kith_status build_indexes(kith_join *j) {
+static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, kith_index *index) {
   kith_dtype dtype = index_dtype(j);
+  if (j->count_only && points->dim == 1 && dtype == KITH_F32)
+    return kith_index_build_values(j->ctx, points, &j->grid, invalid, index);
+  return kith_index_build(j->ctx, points, &j->grid, invalid, dtype, index);
+}
+
+static kith_status build_indexes(kith_join *j) {
   kith_stage_begin(j->ctx, "index", 0.05);
   if (kith_join_is_self(j))
-    return kith_index_build(j->ctx, j->a, &j->grid, j->invalid[0], dtype, &j->index_b);
-  kith_status status = kith_index_build(j->ctx, j->a, &j->grid, j->invalid[0], dtype, &j->index_a);
-  return status ? status : kith_index_build(j->ctx, j->b, &j->grid, j->invalid[1], dtype, &j->index_b);
+    return build_index(j, j->a, j->invalid[0], &j->index_b);
+  kith_status status = build_index(j, j->a, j->invalid[0], &j->index_a);
+  return status ? status : build_index(j, j->b, j->invalid[1], &j->index_b);
 }
 
 static kith_status create_engine(kith_join *j) {
@@ -195,9 +201,8 @@ static kith_status prepare_cpu(kith_join *j) {
   return kith_check_cancel(j->ctx);
 }
 
-kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
-                              const kith_join_options *options) {
-  *j = (kith_join){.ctx = ctx, .a = a, .b = b ? b : a, .one_set = !b, .report = kith_join_report_init()};
+static kith_status prepare(kith_join *j, const kith_join_options *options) {
+  kith_context *ctx = j->ctx;
   kith_status status = kith_call_begin(ctx);
   if (!status)
     status = check_points(j);
@@ -205,11 +210,28 @@ kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points
     status = check_options(j, options);
   if (status)
     return status;
-  j->predicate = kith_predicate_make(j->options.eps, a->dim);
+  j->predicate = kith_predicate_make(j->options.eps, j->a->dim);
   if (!kith_cuda_wanted(ctx, j->a->n + j->b->n, uses_device_memory(j)))
     return prepare_cpu(j);
   status = prepare_gpu(j);
   return status && may_fall_back(j, status) ? prepare_cpu(j) : status;
+}
+
+static kith_join join_of(kith_context *ctx, const kith_points *a, const kith_points *b) {
+  return (kith_join){.ctx = ctx, .a = a, .b = b ? b : a, .one_set = !b, .report = kith_join_report_init()};
+}
+
+kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
+                              const kith_join_options *options) {
+  *j = join_of(ctx, a, b);
+  return prepare(j, options);
+}
+
+kith_status kith_join_prepare_count(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
+                                    const kith_join_options *options) {
+  *j = join_of(ctx, a, b);
+  j->count_only = true;
+  return prepare(j, options);
 }
 
 void kith_join_release_index(kith_join *j) {

@@ -8,9 +8,10 @@
  *   more dims    fewer candidates; (2r + 1) times more runs each
  *
  * Along the rows the window is cut at the reach itself, whatever the cells, so their width there only has to
- * be small beside the reach, or hold a few points. Cost: about a million comparisons, 1 ms. */
+ * be small beside the reach, or hold a few points. Cost: about a million comparisons, 1 ms of one thread. */
 #include "plan/plan.h"
 
+#include "base/team.h"
 #include "plan/sample.h"
 
 #include <math.h>
@@ -45,34 +46,123 @@ typedef struct candidate_counts {
                                    untested */
 } candidate_counts;
 
-/* The first side whose stencil holds a difference of u reaches; N_SIDES if none does. */
+/* The first side whose stencil holds a difference of u reaches; N_SIDES if none does. Half widths rise, so that
+ * is how many of them are too narrow: counted without branches, since there is no telling which it will be. */
 static uint32_t side_holding(double u) {
   uint32_t s = 0;
-  while (s < N_SIDES && u > HALF_WIDTHS[s])
-    s++;
+  for (uint32_t i = 0; i < N_SIDES; i++)
+    s += u > HALF_WIDTHS[i];
   return s;
 }
 
-static void count_query(const kith_sample *sample, uint32_t q, double inverse_reach, candidate_counts *result) {
-  for (uint32_t p = 0; p < sample->n_points; p++) {
-    double x = fabs(kith_sample_query(sample, q, 0) - kith_sample_point(sample, p, 0)) * inverse_reach;
-    if (x > 1)
-      continue;
-    uint32_t side = 0;
-    double widest = x;
-    result->counts[0][0]++;
-    result->tight[0] += widest <= TIGHT;
+/* Sampled points that a query has met so far, as a list: which, the side that holds them in all dimensions
+ * looked at, and their largest difference there. */
+enum { SAMPLE_BLOCK = 512 };
+typedef struct met_points {
+  uint32_t n;
+  uint32_t point[SAMPLE_BLOCK];
+  uint32_t side[SAMPLE_BLOCK];
+  double widest[SAMPLE_BLOCK];
+} met_points;
+
+/* Lists the points [begin, end) within reach of a query in dimension 0. Like the next function it writes first
+ * and then keeps or drops what it wrote: branches would be guessed wrong too often. */
+static void meet_in_first(const kith_sample *sample, uint32_t q, uint32_t begin, uint32_t end,
+                          double inverse_reach, met_points *met) {
+  double at = kith_sample_query(sample, q, 0);
+  uint32_t n = 0;
+  for (uint32_t p = begin; p < end; p++) {
+    double u = fabs(at - kith_sample_point(sample, p, 0)) * inverse_reach;
+    met->point[n] = p;
+    met->side[n] = 0;
+    met->widest[n] = u;
+    n += !(u > 1);
+  }
+  met->n = n;
+}
+
+/* Goes on to dimension j: drops the points that no side holds there. */
+static void meet_in_next(const kith_sample *sample, uint32_t q, uint32_t j, double inverse_reach,
+                         met_points *met) {
+  double at = kith_sample_query(sample, q, j);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < met->n; i++) {
+    uint32_t p = met->point[i];
+    double u = fabs(at - kith_sample_point(sample, p, j)) * inverse_reach;
+    uint32_t holding = side_holding(u);
+    uint32_t side = holding > met->side[i] ? holding : met->side[i];
+    met->point[n] = p;
+    met->side[n] = side;
+    met->widest[n] = u > met->widest[i] ? u : met->widest[i];
+    n += side < N_SIDES;
+  }
+  met->n = n;
+}
+
+static void count_met(const met_points *met, uint32_t j, candidate_counts *result) {
+  uint32_t sides[N_SIDES] = {0};
+  uint32_t tight = 0;
+  for (uint32_t i = 0; i < met->n; i++) {
+    sides[met->side[i]]++;
+    tight += met->widest[i] <= TIGHT;
+  }
+  for (uint32_t s = 0; s < N_SIDES; s++)
+    result->counts[j][s] += sides[s];
+  result->tight[j] += tight;
+}
+
+/* Queries counted together, by all threads: whole batches, so that the result does not depend on their number.
+ */
+enum { QUERY_BATCH = 8 };
+typedef struct query_batch {
+  const kith_sample *sample;
+  double inverse_reach;
+  uint32_t first;
+  candidate_counts counts[QUERY_BATCH];
+} query_batch;
+
+static void count_query(void *argument, uint64_t i) {
+  query_batch *batch = argument;
+  const kith_sample *sample = batch->sample;
+  double inverse_reach = batch->inverse_reach;
+  uint32_t q = batch->first + (uint32_t)i;
+  candidate_counts *result = &batch->counts[i];
+  memset(result, 0, sizeof *result);
+  met_points met = {0}; /* that it is never read before it is written is hard to see */
+  for (uint32_t begin = 0; begin < sample->n_points; begin += SAMPLE_BLOCK) {
+    uint32_t left = sample->n_points - begin;
+    meet_in_first(sample, q, begin, begin + (left < SAMPLE_BLOCK ? left : SAMPLE_BLOCK), inverse_reach, &met);
+    count_met(&met, 0, result);
     for (uint32_t j = 1; j < sample->n_dims; j++) {
-      double u = fabs(kith_sample_query(sample, q, j) - kith_sample_point(sample, p, j)) * inverse_reach;
-      uint32_t holding = side_holding(u);
-      side = holding > side ? holding : side;
-      if (side == N_SIDES)
-        break;
-      result->counts[j][side]++;
-      widest = fmax(widest, u);
-      result->tight[j] += widest <= TIGHT;
+      meet_in_next(sample, q, j, inverse_reach, &met);
+      count_met(&met, j, result);
     }
   }
+}
+
+static void add_counts(candidate_counts *sum, const candidate_counts *counts) {
+  for (uint32_t j = 0; j < KITH_GRID_DIMS; j++) {
+    for (uint32_t s = 0; s < N_SIDES; s++)
+      sum->counts[j][s] += counts->counts[j][s];
+    sum->tight[j] += counts->tight[j];
+  }
+}
+
+/* Counts for as many queries as it takes to meet enough sampled points; returns how many. */
+static uint32_t count_queries(kith_context *ctx, const kith_sample *sample, double reach,
+                              candidate_counts *result) {
+  enum { ENOUGH = 30000 };
+  query_batch batch = {.sample = sample, .inverse_reach = 1 / reach};
+  memset(result, 0, sizeof *result);
+  while (batch.first < sample->n_queries && result->counts[0][0] < ENOUGH) {
+    uint32_t left = sample->n_queries - batch.first;
+    uint32_t n = left < QUERY_BATCH ? left : QUERY_BATCH;
+    kith_each(ctx, n, count_query, &batch);
+    for (uint32_t i = 0; i < n; i++)
+      add_counts(result, &batch.counts[i]);
+    batch.first += n;
+  }
+  return batch.first;
 }
 
 /* The box that is cut evenly: that of all points, but without far outliers and heavy tails, which would be most
@@ -109,13 +199,9 @@ static double share(const kith_question *question, const kith_choice *choice, co
 
 /* Candidates per query. Queries are added until enough sampled points were met. Where the sample saw little,
  * what uniform points would give is believed instead: it is at least of the right kind. */
-static void count_candidates(const kith_question *question, const kith_choice *choice,
+static void count_candidates(kith_context *ctx, const kith_question *question, const kith_choice *choice,
                              const kith_sample *sample, candidate_counts *result) {
-  enum { ENOUGH = 30000 };
-  memset(result, 0, sizeof *result);
-  uint32_t queries = 0;
-  while (queries < sample->n_queries && result->counts[0][0] < ENOUGH)
-    count_query(sample, queries++, 1 / question->predicate->reach, result);
+  uint32_t queries = count_queries(ctx, sample, question->predicate->reach, result);
   double n = (double)question->candidates->n;
   double scale = queries && sample->n_points ? n / sample->n_points / queries : 0;
   for (uint32_t s = 1; s < N_SIDES; s++)
@@ -171,9 +257,10 @@ static option weigh(uint32_t k, double side, double window, double untested, uin
   return (option){.k = k, .side = side, .x_side = x_side, .candidates = candidates, .cost = cost};
 }
 
-static option best_option(const kith_question *question, const kith_choice *choice, const kith_sample *sample) {
+static option best_option(kith_context *ctx, const kith_question *question, const kith_choice *choice,
+                          const kith_sample *sample) {
   candidate_counts counted;
-  count_candidates(question, choice, sample, &counted);
+  count_candidates(ctx, question, choice, sample, &counted);
   double row_length = extent_of(question, choice, sample, 0);
   option best = {.cost = INFINITY};
   for (uint32_t k = 1; k <= sample->n_dims; k++)
@@ -240,7 +327,7 @@ kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, k
       .low = choice->box, .high = choice->box + dim, .min = question->min, .max = question->max, .dim = dim};
   memcpy(spec->dims, sample.dims, sizeof spec->dims);
   bool tails = choose_box(question, &sample, choice->box, choice->box + dim);
-  option best = best_option(question, choice, &sample);
+  option best = best_option(ctx, question, choice, &sample);
   if (!isfinite(best.cost)) /* eps is infinite, or there are no points: one cell will do */
     best = (option){.k = 1, .side = 1, .x_side = 1, .candidates = (double)question->candidates->n};
   spec->k = best.k;

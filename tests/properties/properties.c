@@ -1,6 +1,7 @@
 /* Properties that every join has, whatever the data: see answers.c for what the answers must satisfy, limits.c
- * for what happens when memory, patience or luck run out. Uses kith.h alone, but for the switch that makes
- * allocations fail. Prints "N passed, N failed". */
+ * for what happens when memory, patience or luck run out, crowds.c for work that must not grow with the square
+ * of a crowd. Uses kith.h alone, but for the switch that makes allocations fail. Prints "N passed, N failed".
+ */
 #include "support.h"
 
 #include <stdio.h>
@@ -13,6 +14,7 @@ int main(void) {
   test_failing_allocations();
   test_budgets();
   test_large_stream();
+  test_crowds();
   printf("%u passed, %u failed\n", checks_passed, checks_failed);
   return checks_failed != 0;
 }

@@ -70,5 +70,6 @@ void test_cancel(void);
 void test_failing_allocations(void);
 void test_budgets(void);
 void test_large_stream(void);
+void test_crowds(void);
 
 #endif

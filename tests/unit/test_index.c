@@ -432,7 +432,7 @@ static void check_cell(const kith_index *index, uint32_t row, uint32_t cell) {
     for (uint32_t c = 0; c < index->dim; c++)
       point[c] = index_value(index, c, p);
     assert_int_equal(key_of(index->grid, point), key);
-    assert_true(p == begin || index->ids[p - 1] < index->ids[p]);
+    assert_true(!index->ids || p == begin || index->ids[p - 1] < index->ids[p]);
     assert_int_equal(kith_index_cell_at(index, p), cell);
   }
   assert_int_equal(kith_index_row_at(index, cell), row);
@@ -476,6 +476,80 @@ static void test_index(void **state) {
           check_index(&s, &grid, KITH_F64);
         free(s.memory);
       }
+}
+
+static int compare_floats(const void *a, const void *b) {
+  float x = *(const float *)a;
+  float y = *(const float *)b;
+  return (x > y) - (x < y);
+}
+
+/* The index for counting holds the valid values in ascending order, and takes at most three times their memory.
+ */
+static void test_index_of_values(void **state) {
+  (void)state;
+  static const uint64_t SIZES[] = {0, 1, 2, 65, 1000, 40000};
+  for (size_t size = 0; size < 2 * sizeof SIZES / sizeof *SIZES; size++) {
+    point_set s = make_set(SIZES[size / 2], 1, KITH_F32, size % 2, size);
+    float *values = s.memory;
+    for (uint64_t i = 0; i < s.view.n; i++) /* both signs, zeros of both kinds, and many equal ones */
+      values[i] = i % 3 ? values[i] : i % 2 ? -values[i] : i % 4 ? -0.0F : 0.0F;
+    s.min[0] = -s.max[0];
+    s.invalid = 0;
+    float *want = malloc((s.view.n + 1) * sizeof *want);
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < s.view.n; i++)
+      if (isfinite(values[i]))
+        want[n++] = values[i];
+      else
+        s.invalid++;
+    qsort(want, n, sizeof *want, compare_floats);
+    kith_grid grid = make_grid(&s, 1, 0.001, 1);
+    kith_index index;
+    kith_call_begin(ctx);
+    assert_int_equal(kith_index_build_values(ctx, &s.view, &grid, s.invalid, &index), KITH_OK);
+    assert_int_equal(index.n, n);
+    for (uint32_t p = 0; p < index.n; p++)
+      assert_true(index_value(&index, 0, p) == (double)want[p]);
+    check_directory(&index);
+    assert_true(kith_peak_bytes(ctx) <= 12 * n + 4 * kith_sort_counts(ctx) + (8 << 10));
+    kith_index_destroy(&index);
+    assert_int_equal(kith_memory_left(&ctx->memory), ctx->memory.limit);
+    free(want);
+    free(s.memory);
+  }
+}
+
+/* Every cell of KITH_CROWD points is listed, with the box around its points. */
+static void test_crowds(void **state) {
+  (void)state;
+  for (int variant = 0; variant < 4; variant++) {
+    point_set s = make_set(12000, 2, variant % 2 ? KITH_F64 : KITH_F32, false, 9);
+    kith_grid grid = make_grid(&s, 2, variant < 2 ? 0.2 : 0.01, 1);
+    kith_index index;
+    kith_call_begin(ctx);
+    assert_int_equal(kith_index_build(ctx, &s.view, &grid, 0, s.view.dtype, &index), KITH_OK);
+    uint32_t n = 0;
+    for (uint32_t cell = 0; cell < index.n_cells; cell++) {
+      uint32_t begin = index.cell_start[cell], end = index.cell_start[cell + 1];
+      if (end - begin < KITH_CROWD)
+        continue;
+      assert_true(n < index.n_crowds && index.crowds[n].begin == begin && index.crowds[n].end == end);
+      for (uint32_t c = 0; c < 2; c++) {
+        double low = INFINITY, high = -INFINITY;
+        for (uint32_t p = begin; p < end; p++) {
+          low = fmin(low, index_value(&index, c, p));
+          high = fmax(high, index_value(&index, c, p));
+        }
+        assert_true(index.crowd_box[n * 4 + c] == low && index.crowd_box[n * 4 + 2 + c] == high);
+      }
+      n++;
+    }
+    assert_int_equal(n, index.n_crowds);
+    assert_int_equal(n > 0, variant < 2);
+    kith_index_destroy(&index);
+    free(s.memory);
+  }
 }
 
 static void test_wide_keys(void **state) {
@@ -890,6 +964,8 @@ int main(void) {
       INDEX_TEST(test_grid),
       INDEX_TEST(test_inside_exists),
       INDEX_TEST(test_index),
+      INDEX_TEST(test_index_of_values),
+      INDEX_TEST(test_crowds),
       INDEX_TEST(test_wide_keys),
       INDEX_TEST(test_index_memory),
       INDEX_TEST(test_predicate_band),

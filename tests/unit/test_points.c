@@ -149,7 +149,7 @@ static void test_views(void **state) {
   assert_true(kith_points_get(&a, 1, 0) == 4 && kith_points_get(&b, 1, 1) == 4);
   assert_int_equal(kith_points_check(ctx, &a, "a"), KITH_OK);
   assert_int_equal(kith_points_check(ctx, &b, "b"), KITH_OK);
-  kith_points backwards = {f + 5, 2, 3, KITH_F32, -12, -4};
+  kith_points backwards = {f + 5, 2, 3, KITH_F32, -12, -4, 0};
   assert_int_equal(kith_points_check(ctx, &backwards, "a"), KITH_OK);
   assert_true(kith_points_get(&backwards, 1, 2) == 1);
 }
@@ -189,7 +189,7 @@ static void test_views_refused(void **state) {
   refuse_view(p, "address space");
   p = good, p.n = 1, p.row_stride = 3; /* never used */
   assert_int_equal(kith_points_check(ctx, &p, "a"), KITH_OK);
-  p = (kith_points){NULL, 0, 2, KITH_F32, 0, 0};
+  p = (kith_points){NULL, 0, 2, KITH_F32, 0, 0, 0};
   assert_int_equal(kith_points_check(ctx, &p, "a"), KITH_OK);
 }
 
@@ -218,7 +218,7 @@ static kith_points make_points(kith_dtype dtype, layout how, uint64_t n, uint32_
       else
         *(double *)at = value;
     }
-  return (kith_points){data, n, dim, dtype, row, column};
+  return (kith_points){data, n, dim, dtype, row, column, 0};
 }
 
 static void poke(const kith_points *p, uint64_t i, uint32_t c, double value) {

@@ -117,18 +117,45 @@ static void mark_self(kith_lane *lane, uint32_t begin, uint32_t end) {
   }
 }
 
-static void test_positions(visit *v, uint32_t begin, uint32_t end, bool own_row) {
+typedef enum staging { STAGE_ALL, STAGE_NEAR, STAGE_QUERIES } staging;
+
+/* Stages positions [begin, end), or those near the tile's queries, and lets the kernel see them whenever the
+ * buffers are full. */
+static void stage_positions(visit *v, uint32_t begin, uint32_t end, staging how) {
   kith_lane *lane = v->lane;
   while (begin < end) {
     uint32_t room = lane->capacity - lane->tile.n_candidates;
     uint32_t stop = end - begin < room ? end : begin + room;
-    if (own_row)
+    if (how == STAGE_QUERIES)
       mark_self(lane, begin, stop);
-    kith_lane_stage(lane, begin, stop);
+    if (how == STAGE_NEAR)
+      kith_lane_sieve(lane, begin, stop);
+    else
+      kith_lane_stage(lane, begin, stop);
     begin = stop;
     if (lane->tile.n_candidates == lane->capacity)
       flush(v);
   }
+}
+
+static uint32_t clamp_u32(uint32_t x, uint32_t low, uint32_t high) {
+  return x < low ? low : x > high ? high : x;
+}
+
+/* In the row of the queries themselves these must be found among the candidates, if they are to be left out:
+ * there, nothing is dropped. */
+static void test_positions(visit *v, uint32_t begin, uint32_t end, bool own_row) {
+  const kith_lane *lane = v->lane;
+  bool mark = own_row && lane->tile.self;
+  if (!lane->sieves || !mark) {
+    stage_positions(v, begin, end, mark ? STAGE_QUERIES : lane->sieves ? STAGE_NEAR : STAGE_ALL);
+    return;
+  }
+  uint32_t first = clamp_u32(lane->queries.begin, begin, end);
+  uint32_t last = clamp_u32(lane->queries.end, begin, end);
+  stage_positions(v, begin, first, STAGE_NEAR);
+  stage_positions(v, first, last, STAGE_QUERIES);
+  stage_positions(v, last, end, STAGE_NEAR);
 }
 
 /* Appends positions [begin, end) to the row of query q. */
@@ -137,27 +164,79 @@ static void append_ids(kith_lane *lane, uint32_t q, uint32_t begin, uint32_t end
   lane->rows.next[q] += end - begin;
 }
 
+/* Gives positions [begin, end) to query q, all neighbours. */
+static void accept_for(visit *v, uint32_t q, uint32_t begin, uint32_t end) {
+  v->tally->inside += end - begin;
+  if (v->work->operation == KITH_DO_DEGREES)
+    v->lane->degrees[q] += end - begin;
+  else
+    append_ids(v->lane, q, begin, end);
+}
+
+/* The first of ascending ids[begin..end) above `id`. */
+static uint32_t first_above(const uint32_t *ids, uint32_t begin, uint32_t end, uint32_t id) {
+  while (begin < end) {
+    uint32_t middle = begin + (end - begin) / 2;
+    if (ids[middle] <= id)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin;
+}
+
+/* Half: of each cell only the ids above the query's, which are its end, since ids ascend in it. */
+static void accept_half(visit *v, uint32_t begin, uint32_t end) {
+  const kith_lane *lane = v->lane;
+  const kith_index *index = lane->task->candidates;
+  for (uint32_t cell = kith_index_cell_at(index, begin); begin < end; cell++) {
+    uint32_t stop = index->cell_start[cell + 1] < end ? index->cell_start[cell + 1] : end;
+    for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+      accept_for(v, q, first_above(index->ids, begin, stop, lane->queries.ids[q]), stop);
+    begin = stop;
+  }
+}
+
 static void accept_positions(visit *v, uint32_t begin, uint32_t end) {
   kith_lane *lane = v->lane;
   uint32_t n = lane->tile.n_queries;
-  v->tally->inside += (uint64_t)n * (end - begin);
   if (v->work->operation == KITH_DO_COUNT) {
+    v->tally->inside += (uint64_t)n * (end - begin);
     v->found += (uint64_t)n * (end - begin);
     return;
   }
-  if (v->work->operation == KITH_DO_DEGREES) {
-    for (uint32_t q = 0; q < n; q++)
-      lane->degrees[q] += end - begin;
+  if (v->work->operation != KITH_DO_DEGREES)
+    flush(v); /* rows are in index order: what is staged comes first */
+  if (lane->tile.half) {
+    accept_half(v, begin, end);
     return;
   }
-  flush(v); /* rows are in index order: what is staged comes first */
   for (uint32_t q = 0; q < n; q++) {
     uint32_t self = lane->queries.positions[q];
     bool own = lane->tile.self && self >= begin && self < end;
-    append_ids(lane, q, begin, own ? self : end);
+    accept_for(v, q, begin, own ? self : end);
     if (own)
-      append_ids(lane, q, self + 1, end);
+      accept_for(v, q, self + 1, end);
   }
+}
+
+/* Whether so many points in so many cells are worth accepting untested. Half looks for the query's id in every
+ * cell, so cells must be worth that. */
+static bool is_worth_accepting(const visit *v, uint32_t points, uint32_t cells) {
+  if (v->work->distances || v->work->operation == KITH_DO_COLLECT)
+    return false;
+  return points >= (v->lane->tile.half ? INSIDE_FROM * (uint64_t)cells : INSIDE_FROM);
+}
+
+/* Meets positions of which none is known to be inside: only crowded cells are looked at once more. */
+static void meet_positions(visit *v, uint32_t begin, uint32_t end, bool own_row) {
+  kith_crowd crowd;
+  while (kith_lane_crowd(v->lane, begin, end, &crowd) && is_worth_accepting(v, crowd.end - crowd.begin, 1)) {
+    test_positions(v, begin, crowd.begin, own_row);
+    accept_positions(v, crowd.begin, crowd.end);
+    begin = crowd.end;
+  }
+  test_positions(v, begin, end, own_row);
 }
 
 /* Meets the candidates of a run, except those before position `from`. */
@@ -166,15 +245,14 @@ static void meet_run(visit *v, kith_run run, uint32_t from, bool own_row) {
     run.begin = from;
   if (run.inside_begin < run.begin)
     run.inside_begin = run.begin;
-  bool accept = run.inside_begin < run.inside_end && run.inside_end - run.inside_begin >= INSIDE_FROM &&
-                !v->lane->tile.half && !v->work->distances && v->work->operation != KITH_DO_COLLECT;
-  if (!accept) {
-    test_positions(v, run.begin, run.end, own_row);
+  if (run.inside_begin >= run.inside_end ||
+      !is_worth_accepting(v, run.inside_end - run.inside_begin, run.inside_cells)) {
+    meet_positions(v, run.begin, run.end, own_row);
     return;
   }
-  test_positions(v, run.begin, run.inside_begin, own_row);
+  meet_positions(v, run.begin, run.inside_begin, own_row);
   accept_positions(v, run.inside_begin, run.inside_end);
-  test_positions(v, run.inside_end, run.end, own_row);
+  meet_positions(v, run.inside_end, run.end, own_row);
 }
 
 static void meet_all_runs(visit *v) {
@@ -270,6 +348,17 @@ static void fill_in_order(visit *v) {
     }
 }
 
+/* The rows of the tile as they were found, put in order. */
+static void order_rows(visit *v) {
+  const kith_work *work = v->work;
+  for (uint32_t q = 0; q < v->lane->tile.n_queries; q++) {
+    const uint64_t *offset = &work->offsets[v->lane->queries.ids[q] - work->first_row];
+    uint64_t at = offset[0] - work->offsets[0];
+    kith_order_row(v->lane, work->neighbors + at, work->distances ? work->distances + at : NULL,
+                   offset[1] - offset[0]);
+  }
+}
+
 static void fill_tile(visit *v) {
   kith_lane *lane = v->lane;
   uint64_t pairs = open_rows(v);
@@ -281,6 +370,8 @@ static void fill_tile(visit *v) {
     fill_in_order(v);
   else
     meet_all_runs(v);
+  if (lane->task->sorted && !lane->orders)
+    order_rows(v);
   if (v->work->distances)
     take_roots(v);
 }
@@ -317,7 +408,7 @@ static void collect_tile(visit *v) {
     lengths[q] = (uint32_t)(lane->rows.next[q] - collected_row(lane, q));
     pairs += lengths[q];
     if (lane->task->sorted)
-      kith_order_row(collected_row(lane, q), lengths[q]);
+      kith_order_row(lane, collected_row(lane, q), NULL, lengths[q]);
   }
   pool_rows(v, lengths, pairs);
   v->tally->pairs += pairs;
@@ -340,6 +431,18 @@ static void visit_tile(visit *v) {
   }
 }
 
+/* Whether candidates are put in order before they are tested: that is done once for all queries of a tile, and
+ * pays where rows are long; later where a window of ids leaves a tile few of its queries. Other rows are sorted
+ * when they are filled. */
+static bool orders_candidates(const kith_task *task, const kith_work *work) {
+  enum { LONG_ROW = 32, LONG_ROW_WINDOW = 96 };
+  if (!task->sorted || work->operation != KITH_DO_FILL)
+    return false;
+  uint64_t n_rows = task->queries->id_end;
+  uint64_t rows = (work->end_row < n_rows ? work->end_row : n_rows) - work->first_row;
+  return work->offsets[rows] - work->offsets[0] > (rows < n_rows ? LONG_ROW_WINDOW : LONG_ROW) * rows;
+}
+
 static kith_status run(kith_engine *engine, uint32_t number, const kith_work *work, kith_tally *tally) {
   cpu_engine *cpu = (cpu_engine *)engine;
   kith_lane *lane = &cpu->lanes[number];
@@ -349,9 +452,8 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   lane->tile.half = cpu->task.half && work->operation != KITH_DO_COUNT;
   lane->tile.self = cpu->task.drop_self && rows ? lane->self : NULL;
   lane->needs_ids = rows || lane->tile.half;
-  lane->orders = cpu->task.sorted && work->operation == KITH_DO_FILL;
+  lane->orders = orders_candidates(&cpu->task, work);
   lane->may_filter = cpu->task.predicate->filter && !work->distances; /* distances take the definition anyway */
-  lane->truth.items = NULL;
   for (uint32_t position = work->begin; position < work->end && !kith_cancelled(cpu->ctx);) {
     position = kith_lane_next_tile(lane, position, work);
     if (lane->tile.n_queries > 0)
@@ -374,7 +476,7 @@ const kith_kernel_table *kith_kernels_for(kith_isa_level isa) {
 /* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
 typedef struct lane_layout {
   uint32_t stride;
-  size_t queries, candidates, ids, cursors, origin, pieces, collected, sort_items,
+  size_t queries, candidates, ids, positions, cursors, origin, box, sieve, collected, sort_items,
       total; /* where each begins */
 } lane_layout;
 
@@ -391,10 +493,12 @@ static lane_layout layout_lane(const kith_task *task) {
   lane_layout layout = {.stride = capacity + 64 / sizeof(float)};
   layout.candidates = round_up(dim * width * KITH_TILE_QUERIES) + 64;
   layout.ids = layout.candidates + round_up(dim * width * layout.stride);
-  layout.cursors = layout.ids + round_up(sizeof(uint32_t) * layout.stride);
+  layout.positions = layout.ids + round_up(sizeof(uint32_t) * layout.stride);
+  layout.cursors = layout.positions + round_up(sizeof(uint32_t) * layout.stride);
   layout.origin = layout.cursors + round_up(sizeof(kith_cursor) * task->stencil->n_steps);
-  layout.pieces = layout.origin + round_up(sizeof(double) * dim);
-  layout.collected = layout.pieces + round_up(sizeof(kith_piece) * capacity);
+  layout.box = layout.origin + round_up(sizeof(double) * dim);
+  layout.sieve = layout.box + round_up(2 * sizeof(double) * dim);
+  layout.collected = layout.sieve + round_up(2 * sizeof(float) * dim);
   size_t collected = sizeof(uint32_t) * (KITH_COLLECT_LIMIT + capacity) * KITH_TILE_QUERIES;
   layout.sort_items = layout.collected + round_up(collected);
   layout.total = layout.sort_items + (task->sorted ? sizeof(uint64_t) * 2 * KITH_SORT_CAPACITY : 0);
@@ -415,10 +519,11 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                       .predicate = *task->predicate,
                       .index_width = coordinate_width(task),
                       .origin = (double *)(buffer + layout.origin),
-                      .pieces = (kith_piece *)(buffer + layout.pieces),
+                      .box = (double *)(buffer + layout.box),
                       .query_coords = buffer + layout.queries,
                       .candidate_coords = buffer + layout.candidates,
                       .candidate_ids = (uint32_t *)(buffer + layout.ids),
+                      .candidate_positions = (uint32_t *)(buffer + layout.positions),
                       .cursors = (kith_cursor *)(buffer + layout.cursors),
                       .collected = (uint32_t *)(buffer + layout.collected),
                       .sort_items = (uint64_t *)(buffer + layout.sort_items),
@@ -431,12 +536,17 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                            .candidates = lane->candidate_coords,
                            .query_ids = lane->queries.ids,
                            .candidate_ids = lane->candidate_ids};
+  lane->sieve = (kith_sieve){.from_stride = task->candidates->stride,
+                             .origin = lane->origin,
+                             .low = (float *)(buffer + layout.sieve),
+                             .high = (float *)(buffer + layout.sieve) + dim,
+                             .to_stride = layout.stride};
   lane->truth = (kith_truth){.queries = task->queries->coords,
                              .candidates = task->candidates->coords,
                              .query_stride = task->queries->stride,
                              .candidate_stride = task->candidates->stride,
                              .query_positions = lane->queries.positions,
-                             .pieces = lane->pieces};
+                             .candidate_positions = lane->candidate_positions};
 }
 
 static void destroy(kith_engine *engine) {

@@ -14,21 +14,13 @@ enum {
   KITH_CANDIDATE_ALIGN = 16, /* candidates are padded to a multiple of this */
 };
 
-/* A run of positions among the staged candidates. */
-typedef struct kith_piece {
-  uint32_t staged;   /* place of its first candidate */
-  uint32_t position; /* of that one in the index */
-} kith_piece;
-
 /* Where the true coordinates of a tile are, if the staged ones are rounded: coordinate c of position p at
  * [c * stride + p]. */
 typedef struct kith_truth {
   const double *queries, *candidates;
   size_t query_stride, candidate_stride;
   const uint32_t *query_positions;
-  const uint64_t *items;    /* candidates staged by id: their positions in the lower halves; or NULL: */
-  const kith_piece *pieces; /* candidates staged in runs */
-  uint32_t n_pieces;
+  const uint32_t *candidate_positions; /* of the staged candidates */
 } kith_truth;
 
 /* Padding candidates are infinitely far from everything. */
@@ -53,6 +45,23 @@ typedef struct kith_rows {
   double *d2[KITH_TILE_QUERIES];     /* where D2 goes, in step with next; NULL: not wanted */
 } kith_rows;
 
+/* Candidates on their way to a tile: consecutive positions of the index, of which only those near the box
+ * around the tile's queries are staged. Both sides have room for a cache line beyond their ends. */
+typedef struct kith_sieve {
+  const void *from; /* coordinate c of candidate i at [c * from_stride + i]; float or double */
+  size_t from_stride;
+  uint32_t n;
+  const double *origin; /* of staged coordinates, if they come from doubles */
+  float *low, *high;    /* the box, per dimension, as staged */
+  float limit;          /* candidates whose squared distance from the box, in float, exceeds this are dropped */
+  float *to;            /* coordinate c of the k-th kept one to [c * to_stride + k] */
+  size_t to_stride;
+  const uint32_t *ids; /* NULL: not wanted */
+  uint32_t *ids_to;
+  uint32_t position;      /* of candidate 0 */
+  uint32_t *positions_to; /* NULL: not wanted */
+} kith_sieve;
+
 /* The kernels for one dimension and coordinate type. Those of the filter see float coordinates. Self and half
  * are heeded by all but count and degrees. */
 typedef struct kith_kernels {
@@ -66,6 +75,8 @@ typedef struct kith_kernels {
   /* The definition throughout; the coordinates must be exact. */
   void (*degrees_exact)(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees);
   void (*fill_exact)(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows);
+  /* Stages the candidates near a box, as floats; returns how many. */
+  uint32_t (*sieve)(const kith_sieve *sieve, uint32_t dim);
 } kith_kernels;
 
 /* Several arrays to be copied alike, in whole cache lines: both sides have room for a line beyond their ends.
@@ -83,6 +94,13 @@ typedef struct kith_kernel_table {
   void (*copy)(const kith_copy *copy);
   /* From double to float, relative to an origin: array a becomes (float)(x - origin[a]). */
   void (*narrow)(const kith_copy *copy, const double *origin);
+  /* to[i] = first + i, in whole cache lines. */
+  void (*number)(uint32_t *to, uint32_t first, uint32_t n);
+  /* Sorts the n different ids of a row, and what belongs to them unless d2 is NULL. O(n^2 / lanes): for few.
+   * The copies have room for n, and for a cache line more. */
+  void (*order)(uint32_t *ids, double *d2, uint32_t n, uint32_t *ids_copy, double *d2_copy);
+  /* The smallest and the largest of n >= 1 values. */
+  void (*bounds)(const float *values, uint32_t n, float *low, float *high);
   kith_kernels f32[KITH_KERNEL_DIMS + 1];
   kith_kernels f64[KITH_KERNEL_DIMS + 1];
 } kith_kernel_table;

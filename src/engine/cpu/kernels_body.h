@@ -38,6 +38,95 @@ static void narrow_values(const kith_copy *copy, const double *origin) {
   }
 }
 
+static void number_lines(uint32_t *to, uint32_t first, uint32_t n) {
+  for (uint32_t i = 0; i < n; i += LANES)
+    vu_store(to + i, vu_from(first + i));
+}
+
+/* The place of an id is the number of ids that are not greater. Comparing all with all takes no branches that
+ * could be guessed wrong, which is what sorting few numbers costs otherwise. */
+static void order_ids(uint32_t *ids, double *d2, uint32_t n, uint32_t *ids_copy, double *d2_copy) {
+  memcpy(ids_copy, ids, n * sizeof *ids);
+  for (uint32_t i = n; i % LANES != 0; i++)
+    ids_copy[i] = 0; /* not greater than anything */
+  if (d2)
+    memcpy(d2_copy, d2, n * sizeof *d2);
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t greater = 0;
+    for (uint32_t j = 0; j < n; j += LANES)
+      greater += (uint32_t)__builtin_popcount(vu_mask_gt(ids_copy + j, ids_copy[i]));
+    ids[n - 1 - greater] = ids_copy[i];
+    if (d2)
+      d2[n - 1 - greater] = d2_copy[i];
+  }
+}
+
+static void find_bounds(const float *values, uint32_t n, float *low, float *high) {
+  if (n < LANES) {
+    *low = *high = values[0];
+    for (uint32_t i = 1; i < n; i++) {
+      *low = values[i] < *low ? values[i] : *low;
+      *high = values[i] > *high ? values[i] : *high;
+    }
+    return;
+  }
+  vf least = vf_load(values + n - LANES); /* overlaps with what the loop sees */
+  vf most = least;
+  for (uint32_t i = 0; i + LANES < n; i += LANES) {
+    least = vf_min(least, vf_load(values + i));
+    most = vf_max(most, vf_load(values + i));
+  }
+  *low = vf_reduce_min(least);
+  *high = vf_reduce_max(most);
+}
+
+/* Coordinate c of LANES candidates from i on, as it is staged. */
+INLINE vf sieve_load(const kith_sieve *sieve, uint32_t c, uint32_t i, bool is_f64) {
+  size_t at = c * sieve->from_stride + i;
+  return is_f64 ? vf_load_narrow((const double *)sieve->from + at, vd_set(sieve->origin[c]))
+                : vf_load((const float *)sieve->from + at);
+}
+
+/* Which of LANES candidates are near the box. The distance in a dimension is that from the coordinate to
+ * itself, clamped to the box. Keeps the coordinates in x, if they are few enough for the registers. */
+INLINE uint32_t sieve_mask(const kith_sieve *sieve, uint32_t i, uint32_t dim, bool is_f64, vf *x) {
+  vf sum = vf_set(0);
+  for (uint32_t c = 0; c < dim; c++) {
+    vf value = sieve_load(sieve, c, i, is_f64);
+    vf t = vf_sub(value, vf_min(vf_max(value, vf_set(sieve->low[c])), vf_set(sieve->high[c])));
+    sum = vf_muladd(t, t, sum);
+    if (dim <= KITH_KERNEL_DIMS)
+      x[c] = value;
+  }
+  return vf_mask_le(sum, vf_set(sieve->limit));
+}
+
+/* The bits of the candidates among LANES from i on. */
+static inline uint32_t lanes_left(uint32_t i, uint32_t n) {
+  return n - i < LANES ? (1U << (n - i)) - 1 : UINT32_MAX;
+}
+
+INLINE uint32_t sieve_body(const kith_sieve *shared, uint32_t dim, bool is_f64) {
+  const kith_sieve sieve = *shared; /* a copy of its own, which the stores below cannot change */
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < sieve.n; i += LANES) {
+    vf x[KITH_KERNEL_DIMS];
+    uint32_t mask = sieve_mask(&sieve, i, dim, is_f64, x) & lanes_left(i, sieve.n);
+    if (!mask && dim > KITH_KERNEL_DIMS) /* for few dimensions a wrong guess would cost more than it saves */
+      continue;
+    vorder order = v_order(mask);
+    for (uint32_t c = 0; c < dim; c++)
+      vf_pack(sieve.to + c * sieve.to_stride + kept,
+              dim <= KITH_KERNEL_DIMS ? x[c] : sieve_load(&sieve, c, i, is_f64), order);
+    if (sieve.ids)
+      vu_pack(sieve.ids_to + kept, vu_load(sieve.ids + i), order);
+    if (sieve.positions_to)
+      vu_pack(sieve.positions_to + kept, vu_from(sieve.position + i), order);
+    kept += (uint32_t)__builtin_popcount(mask);
+  }
+  return kept;
+}
+
 /* D2 - eps2 of one query against LANES candidates, in float32: negative means "belongs" outside the band. */
 INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, vf minus_eps2) {
   const float *query = (const float *)tile->queries + q;
@@ -129,20 +218,10 @@ INLINE double staged_d2(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t 
   return d2;
 }
 
-/* The position in the index of staged candidate j. */
-static uint32_t true_position(const kith_truth *truth, uint32_t j) {
-  if (truth->items)
-    return (uint32_t)truth->items[j];
-  uint32_t piece = truth->n_pieces - 1;
-  while (truth->pieces[piece].staged > j)
-    piece--;
-  return truth->pieces[piece].position + (j - truth->pieces[piece].staged);
-}
-
 /* The definition for one pair whose staged coordinates are rounded. */
 static double true_d2(const kith_truth *truth, uint32_t q, uint32_t j, uint32_t dim) {
   const double *query = truth->queries + truth->query_positions[q];
-  const double *candidate = truth->candidates + true_position(truth, j);
+  const double *candidate = truth->candidates + truth->candidate_positions[j];
   double d2 = 0;
   for (uint32_t c = 0; c < dim; c++) {
     double t = query[c * truth->query_stride] - candidate[c * truth->candidate_stride];
@@ -319,6 +398,9 @@ INLINE void fill_exact_body(const kith_tile *tile, const kith_predicate *predica
   static void fill_exact_##TYPE##_##D(const kith_tile *tile, const kith_predicate *predicate,                  \
                                       kith_rows *rows) {                                                       \
     fill_exact_body(tile, predicate, rows, DIMENSION(D), IS_F64);                                              \
+  }                                                                                                            \
+  static uint32_t sieve_##TYPE##_##D(const kith_sieve *sieve, uint32_t dim) {                                  \
+    return sieve_body(sieve, (D) ? (D) : dim, IS_F64);                                                         \
   }
 #define MAKE(D)                                                                                                \
   static bool count_##D(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs) {             \
@@ -336,9 +418,9 @@ INLINE void fill_exact_body(const kith_tile *tile, const kith_predicate *predica
   MAKE_EXACT(D, f32, false)                                                                                    \
   MAKE_EXACT(D, f64, true)
 #define ENTRY_F32(D)                                                                                           \
-  { count_##D, degrees_##D, settled_##D, fill_##D, degrees_exact_f32_##D, fill_exact_f32_##D }
+  { count_##D, degrees_##D, settled_##D, fill_##D, degrees_exact_f32_##D, fill_exact_f32_##D, sieve_f32_##D }
 #define ENTRY_F64(D)                                                                                           \
-  { NULL, NULL, NULL, NULL, degrees_exact_f64_##D, fill_exact_f64_##D }
+  { NULL, NULL, NULL, NULL, degrees_exact_f64_##D, fill_exact_f64_##D, sieve_f64_##D }
 
 MAKE(0)
 MAKE(1)
@@ -353,6 +435,9 @@ MAKE(8)
 const kith_kernel_table KERNEL_TABLE = {
     .copy = copy_lines,
     .narrow = narrow_values,
+    .number = number_lines,
+    .order = order_ids,
+    .bounds = find_bounds,
     .f32 = {ENTRY_F32(0), ENTRY_F32(1), ENTRY_F32(2), ENTRY_F32(3), ENTRY_F32(4), ENTRY_F32(5), ENTRY_F32(6),
             ENTRY_F32(7), ENTRY_F32(8)},
     .f64 = {ENTRY_F64(0), ENTRY_F64(1), ENTRY_F64(2), ENTRY_F64(3), ENTRY_F64(4), ENTRY_F64(5), ENTRY_F64(6),

@@ -11,6 +11,9 @@ enum { ENOUGH_QUERIES = 16, ENOUGH_SORTED = 40 }; /* more where candidates must 
 /* Nor does it cross a wider gap than about this many cells: a neighbouring row may be crowded there. */
 enum { FAR_CELLS = 8 };
 
+/* Sieving candidates pays with so many queries to test each of them, in so many dimensions. */
+enum { SIEVE_QUERIES = 8, SIEVE_DIMS = 2 };
+
 uint32_t kith_lane_capacity(uint32_t dim) {
   size_t fit = (24 << 10) / (dim * sizeof(float)) / KITH_CANDIDATE_ALIGN * KITH_CANDIDATE_ALIGN;
   return (uint32_t)(fit < 64 ? 64 : fit > 2048 ? 2048 : fit);
@@ -62,12 +65,12 @@ static void enter_row(kith_lane *lane, uint32_t row) {
     int64_t sought = number + stencil->steps[s].row;
     if (fresh)
       cursor->row = 0;
-    cursor->cell = cursor->cell_end = 0;
+    cursor->cell = cursor->cell_end = cursor->last = 0;
     if (sought < 0)
       continue;
     cursor->row = gallop_rows(candidates->row_number, cursor->row, candidates->n_rows, (uint64_t)sought);
     if (cursor->row < candidates->n_rows && candidates->row_number[cursor->row] == (uint64_t)sought) {
-      cursor->cell = candidates->row_cell[cursor->row];
+      cursor->cell = cursor->last = candidates->row_cell[cursor->row];
       cursor->cell_end = candidates->row_cell[cursor->row + 1];
     }
   }
@@ -142,6 +145,24 @@ static void stage_queries(kith_lane *lane) {
     }
 }
 
+/* Decides whether to sieve candidates, and finds the box to sieve by.
+ *
+ * Let a be a query and b a candidate that belong together, as staged, and y the point of the box nearest to b:
+ * then |b_c - y_c| <= |b_c - a_c| in every dimension, as a lies in the box. The sieve computes the squared
+ * distance of b and y in float like the filter does that of b and a, and without eps2 in the sum. So what is
+ * shown for the filter (docs/exactness.md) holds here: rounding lifts the sum to at most eps2 + band. A second
+ * band pays for rounding the limit itself. */
+static void choose_sieve(kith_lane *lane) {
+  uint32_t n = lane->tile.n_queries;
+  lane->sieves = lane->filter && lane->tile.dim >= SIEVE_DIMS && n >= SIEVE_QUERIES;
+  if (!lane->sieves)
+    return;
+  for (uint32_t c = 0; c < lane->tile.dim; c++)
+    lane->table->bounds((const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES, n,
+                        &lane->sieve.low[c], &lane->sieve.high[c]);
+  lane->sieve.limit = (float)(lane->predicate.eps2 + 2 * (double)lane->predicate.band);
+}
+
 /* Finds the cell of a position, setting the cursors if it begins a new row. */
 static void enter_cell(kith_lane *lane, uint32_t position) {
   const kith_index *index = lane->task->queries;
@@ -171,15 +192,15 @@ static uint32_t take_queries(kith_lane *lane, uint32_t position, uint32_t end, c
   return position;
 }
 
-/* Takes all positions from the tile's begin to `end`. */
+/* Takes all positions from the tile's begin to `end`. An index for counting has no ids. */
 static void take_all(kith_lane *lane, uint32_t end) {
   kith_query_tile *queries = &lane->queries;
   uint32_t n = lane->tile.n_queries = end - queries->begin;
-  const uint32_t *ids = lane->task->queries->ids + queries->begin;
-  for (uint32_t q = 0; q < n; q++) {
+  const uint32_t *ids = lane->task->queries->ids;
+  for (uint32_t q = 0; q < n; q++)
     queries->positions[q] = queries->begin + q;
-    queries->ids[q] = ids[q];
-  }
+  if (ids)
+    memcpy(queries->ids, ids + queries->begin, n * sizeof *ids);
 }
 
 uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work *work) {
@@ -213,8 +234,10 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
     take_all(lane, position);
   lane->tile_accepts = lane->row_accepts && kith_grid_is_even(index->grid, 0, queries->x_first) &&
                        kith_grid_is_even(index->grid, 0, queries->x_last);
+  lane->box_known = false;
   choose_test(lane);
   stage_queries(lane);
+  choose_sieve(lane);
   return position;
 }
 
@@ -229,7 +252,7 @@ kith_run kith_lane_run(kith_lane *lane, uint32_t s) {
   uint64_t high = (uint64_t)queries->x_last + step->x_reach;
   const uint32_t *x = candidates->cell_x;
   cursor->cell = gallop_cells(x, cursor->cell, cursor->cell_end, low);
-  uint32_t last = gallop_cells(x, cursor->cell, cursor->cell_end, high + 1);
+  uint32_t last = cursor->last = gallop_cells(x, cursor->last, cursor->cell_end, high + 1);
   kith_run run = {.begin = candidates->cell_start[cursor->cell], .end = candidates->cell_start[last]};
   run.inside_begin = run.inside_end = run.end;
   if (step->x_inside < 0 || !lane->tile_accepts)
@@ -246,8 +269,67 @@ kith_run kith_lane_run(kith_lane *lane, uint32_t s) {
     uint32_t to = gallop_cells(x, from, last, (uint64_t)inside_high + 1);
     run.inside_begin = candidates->cell_start[from];
     run.inside_end = candidates->cell_start[to];
+    run.inside_cells = to - from;
   }
   return run;
+}
+
+/* The box around the queries of the tile, in the coordinates of the index. */
+static void find_box(kith_lane *lane) {
+  const kith_index *index = lane->task->queries;
+  const uint32_t *positions = lane->queries.positions;
+  for (uint32_t c = 0; c < index->dim; c++) {
+    const float *floats = (const float *)index->coords + c * index->stride;
+    const double *doubles = (const double *)index->coords + c * index->stride;
+    double low = INFINITY;
+    double high = -INFINITY;
+    for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+      double x = index->dtype == KITH_F32 ? (double)floats[positions[q]] : doubles[positions[q]];
+      low = x < low ? x : low;
+      high = x > high ? x : high;
+    }
+    lane->box[c] = low;
+    lane->box[index->dim + c] = high;
+  }
+  lane->box_known = true;
+}
+
+/* Whether all points of two boxes belong together. The largest difference in each dimension goes through the
+ * operations of the definition, in its order. Rounding is monotone, so no pair has a larger D2: this needs no
+ * margin, and is right for eps = 0 too. */
+static bool boxes_belong(const double *a, const double *b, uint32_t dim, double eps2) {
+  double far2 = 0;
+  for (uint32_t c = 0; c < dim; c++) {
+    double t = fmax(a[dim + c] - b[c], b[dim + c] - a[c]);
+    far2 += t * t;
+  }
+  return far2 <= eps2;
+}
+
+bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *crowd) {
+  const kith_index *index = lane->task->candidates;
+  if (index->n_crowds == 0 || end - begin < KITH_CROWD)
+    return false;
+  uint32_t low = 0; /* the first crowd that ends behind begin */
+  uint32_t high = index->n_crowds;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (index->crowds[middle].end <= begin)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (!lane->box_known)
+    find_box(lane);
+  for (; low < index->n_crowds && index->crowds[low].begin < end; low++)
+    if (boxes_belong(lane->box, index->crowd_box + (size_t)low * 2 * index->dim, index->dim,
+                     lane->predicate.eps2)) {
+      *crowd = index->crowds[low];
+      crowd->begin = crowd->begin < begin ? begin : crowd->begin;
+      crowd->end = crowd->end > end ? end : crowd->end;
+      return true;
+    }
+  return false;
 }
 
 void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {
@@ -256,11 +338,8 @@ void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {
   kith_copy copy = {.to = (char *)lane->candidate_coords + tile->n_candidates * lane->width,
                     .to_stride = tile->stride * lane->width};
   copy_coordinates(lane, index, begin, end, copy);
-  if (kith_lane_is_narrow(lane)) {
-    if (tile->n_candidates == 0)
-      lane->truth.n_pieces = 0;
-    lane->pieces[lane->truth.n_pieces++] = (kith_piece){.staged = tile->n_candidates, .position = begin};
-  }
+  if (kith_lane_is_narrow(lane))
+    lane->table->number(lane->candidate_positions + tile->n_candidates, begin, end - begin);
   if (lane->needs_ids) {
     copy = (kith_copy){.to = (char *)(lane->candidate_ids + tile->n_candidates),
                        .from = (const char *)(index->ids + begin),
@@ -271,14 +350,30 @@ void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {
   tile->n_candidates += end - begin;
 }
 
+void kith_lane_sieve(kith_lane *lane, uint32_t begin, uint32_t end) {
+  const kith_index *index = lane->task->candidates;
+  uint32_t staged = lane->tile.n_candidates;
+  kith_sieve *sieve = &lane->sieve;
+  sieve->from = (const char *)index->coords + begin * lane->index_width;
+  sieve->n = end - begin;
+  sieve->to = (float *)lane->candidate_coords + staged;
+  sieve->ids = lane->needs_ids ? index->ids + begin : NULL;
+  sieve->ids_to = lane->candidate_ids + staged;
+  sieve->position = begin;
+  sieve->positions_to = kith_lane_is_narrow(lane) ? lane->candidate_positions + staged : NULL;
+  lane->tile.n_candidates = staged + lane->exact_kernels->sieve(sieve, lane->tile.dim);
+}
+
+/* Always a whole vector of padding, wherever the last candidate is: there is room, and the loops unroll. */
 void kith_lane_seal(kith_lane *lane) {
-  kith_tile *tile = &lane->tile;
-  for (uint32_t j = tile->n_candidates; j % KITH_CANDIDATE_ALIGN != 0; j++)
-    for (uint32_t c = 0; c < tile->dim; c++) {
-      size_t at = c * (size_t)tile->stride + j;
-      if (lane->width == sizeof(float))
-        ((float *)lane->candidate_coords)[at] = INFINITY;
-      else
-        ((double *)lane->candidate_coords)[at] = INFINITY;
-    }
+  const kith_tile *tile = &lane->tile;
+  for (uint32_t c = 0; c < tile->dim; c++) {
+    size_t at = c * (size_t)tile->stride + tile->n_candidates;
+    if (lane->width == sizeof(float))
+      for (uint32_t i = 0; i < KITH_CANDIDATE_ALIGN; i++)
+        ((float *)lane->candidate_coords)[at + i] = INFINITY;
+    else
+      for (uint32_t i = 0; i < KITH_CANDIDATE_ALIGN; i++)
+        ((double *)lane->candidate_coords)[at + i] = INFINITY;
+  }
 }

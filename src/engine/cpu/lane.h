@@ -15,6 +15,7 @@ typedef struct kith_cursor {
   uint32_t row;  /* first candidate row at or after the one sought */
   uint32_t cell; /* cells of that row that are still ahead; none if the row is empty */
   uint32_t cell_end;
+  uint32_t last; /* where the last tile's run ended */
 } kith_cursor;
 
 /* The queries of a tile. */
@@ -29,6 +30,7 @@ typedef struct kith_query_tile {
 typedef struct kith_run {
   uint32_t begin, end;
   uint32_t inside_begin, inside_end; /* empty: begin == end */
+  uint32_t inside_cells;             /* that those are in */
 } kith_run;
 
 typedef struct kith_lane {
@@ -43,14 +45,18 @@ typedef struct kith_lane {
   size_t width;                       /* and staged: narrower if float64 coordinates are filtered */
   double *origin;                     /* staged float64 coordinates are relative to this */
   kith_truth truth;                   /* of a tile staged narrower */
-  kith_piece *pieces;
-  bool orders;    /* candidates are put in id order before they are tested */
-  bool needs_ids; /* of the candidates: rows are filled, or pairs admitted by id */
-  kith_tile tile; /* what the kernels see; points into the buffers below */
+  bool orders;                        /* candidates are put in id order before they are tested */
+  bool needs_ids;                     /* of the candidates: rows are filled, or pairs admitted by id */
+  kith_tile tile;                     /* what the kernels see; points into the buffers below */
   kith_query_tile queries;
   void *query_coords;
   void *candidate_coords;
   uint32_t *candidate_ids;
+  uint32_t *candidate_positions; /* of a tile staged narrower */
+  bool sieves;                   /* candidates far from the box around the tile's queries are not staged */
+  kith_sieve sieve;              /* by this box; what differs from run to run is set when a run is staged */
+  double *box;                   /* around the tile's queries, exactly: low[dim], high[dim]; */
+  bool box_known;                /* made when it is needed */
   uint32_t self[KITH_TILE_QUERIES];
   uint32_t degrees[KITH_TILE_QUERIES];
   kith_rows rows;
@@ -81,8 +87,15 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
 /* The run of a step for the current tile. */
 kith_run kith_lane_run(kith_lane *lane, uint32_t step);
 
+/* Finds in [begin, end) the first positions of a crowded cell of which every point belongs to every query of
+ * the tile; false if there are none. */
+bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *crowd);
+
 /* Copies positions [begin, end) behind the candidates staged already; they must fit. */
 void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end);
+
+/* The same, without those that cannot be neighbours of any query of the tile: if lane->sieves. */
+void kith_lane_sieve(kith_lane *lane, uint32_t begin, uint32_t end);
 
 /* Whether the tile is staged as floats relative to an origin. */
 static inline bool kith_lane_is_narrow(const kith_lane *lane) { return lane->width < lane->index_width; }

@@ -189,8 +189,9 @@ void kith_cuda_free(uint32_t device, const void *memory) {
 }
 
 kith_status kith_points_upload(kith_context *ctx, const kith_points *points, kith_points *copy) {
-  kith_call_begin(ctx);
-  kith_status status = kith_points_check(ctx, points, "points");
+  kith_status status = kith_call_begin(ctx);
+  if (!status)
+    status = kith_points_check(ctx, points, "points");
   if (!status && points->device)
     status = kith_fail(ctx, KITH_ERR_ARGUMENT, "points: they are in device memory already");
   if (status || (status = open_session(ctx)))
@@ -214,9 +215,8 @@ void kith_points_release(kith_points *copy) {
 }
 
 kith_status kith_device_read(kith_context *ctx, const void *device_memory, void *host, uint64_t bytes) {
-  kith_call_begin(ctx);
-  kith_status status = open_session(ctx);
-  if (status)
+  kith_status status = kith_call_begin(ctx);
+  if (status || (status = open_session(ctx)))
     return status;
   kith_cuda_error error = {""};
   status = kith_cuda_load(NULL)->download(ctx->gpu.session, host, device_memory, bytes, &error);

@@ -98,6 +98,7 @@ template <int D, int G, operation OP> struct warp_memory {
   alignas(16) float queries[D ? G * padded<D> : 4];
   alignas(16) float low[D ? D : 1], high[D ? D : 1]; /* the box around them */
   uint32_t own[G], own_id[G];                        /* their positions and ids */
+  uint32_t slot[G];                                  /* which query a position of the tile is, if any */
   /* the runs of a batch of steps, end to end: position = place + base */
   uint32_t test_end[64], test_base[64], inside_end[32], inside_base[32];
   union {
@@ -136,6 +137,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   static constexpr int PARTS = shared::PARTS, MASKS = shared::MASKS, HELD = shared::HELD;
   static constexpr uint32_t CHUNK = shared::CHUNK;
   static constexpr bool WRITES = shared::WRITES;
+  static constexpr bool COUNTS_ROWS = OP == DEGREES && D > 0;
   static constexpr bool PRUNES = shared::PRUNES;
 
   const join_args &args;
@@ -153,11 +155,12 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   float band = 0, prune_band = 0;
   /* the runs of a batch */
   uint32_t n_test = 0, n_inside = 0;
-  uint32_t self_inside = UINT32_MAX; /* the place of query `mine` among those accepted untested */
-  bool own_row = false;              /* the own row is in the batch, and not all pairs there count */
-  uint64_t found = 0;                /* by query `mine` */
-  uint32_t have = 0;                 /* ids in its buffer */
-  bool doubts = D == 0;              /* some test of the tile is within the band */
+  uint32_t self_inside = UINT32_MAX;       /* the place of query `mine` among those accepted untested */
+  bool own_row = false;                    /* the own row is in the batch, and not all pairs there count */
+  uint64_t found = 0;                      /* by query `mine` */
+  uint32_t have = 0;                       /* ids in its buffer */
+  int row_count[COUNTS_ROWS ? G : 1] = {}; /* of all queries, with the candidates that this lane held */
+  bool doubts = D == 0;                    /* some test of the tile is within the band */
   uint64_t tested = 0, inside = 0, counted = 0;
 
   __device__ tile_join(const join_args &args, shared &memory)
@@ -205,8 +208,10 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       wanted = wanted && id >= args.first_row && id < args.end_row;
     uint32_t all = __ballot_sync(ALL_LANES, wanted);
     n_queries = __popc(all);
+    uint32_t at = __popc(all & ((1U << lane) - 1));
+    if (lane < G)
+      memory.slot[lane] = wanted ? at : UINT32_MAX;
     if (wanted) {
-      uint32_t at = __popc(all & ((1U << lane) - 1));
       memory.own[at] = position;
       memory.own_id[at] = id;
     }
@@ -234,8 +239,8 @@ template <int D, typename T, int G, operation OP> struct tile_join {
         } else {
           x = from[c];
         }
-        if (is_query)
-          memory.queries[lane * padded<D> + c] = x;
+        if (lane < G) /* nothing is near a query that is not there */
+          memory.queries[lane * padded<D> + c] = is_query ? x : INFINITY;
         if (PRUNES)
           bound(c, x);
       }
@@ -607,24 +612,65 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   __device__ uint32_t filter_count(const float (&x)[HELD][D ? D : 1], float &nearest) const {
     uint32_t count = 0;
 #pragma unroll 4
-    for (uint32_t t = 0; t < n_queries; t++) {
-      float q[D ? D : 1];
-#pragma unroll
-      for (int c = 0; c < D; c++)
-        q[c] = memory.queries[t * padded<D> + c];
-#pragma unroll
-      for (int p = 0; p < HELD; p++) {
-        float s = args.predicate.minus_eps2;
-#pragma unroll
-        for (int c = 0; c < D; c++) {
-          float d = x[p][c] - q[c];
-          s = fmaf(d, d, s);
-        }
-        nearest = fminf(nearest, fabsf(s));
-        count += __float_as_uint(s) >> 31;
-      }
-    }
+    for (uint32_t t = 0; t < n_queries; t++)
+      count += count_row(x, t, nearest);
     return count;
+  }
+
+  /* The number of pairs of each query with the candidates of this lane, added to those so far, or taken from
+   * them. Eight queries at a time: counts are in registers, whose numbers must be known. */
+  __device__ void count_rows(const float (&x)[HELD][D ? D : 1], int sign, float &nearest) {
+#pragma unroll
+    for (int first = 0; first < G; first += 8)
+      if (first < n_queries) {
+#pragma unroll
+        for (int t = first; t < first + 8; t++)
+          row_count[t] += sign * count_row(x, t, nearest);
+      }
+  }
+
+  __device__ int count_row(const float (&x)[HELD][D ? D : 1], int t, float &nearest) const {
+    float q[D ? D : 1];
+#pragma unroll
+    for (int c = 0; c < D; c++)
+      q[c] = memory.queries[t * padded<D> + c];
+    uint32_t count = 0;
+#pragma unroll
+    for (int p = 0; p < HELD; p++) {
+      float s = args.predicate.minus_eps2;
+#pragma unroll
+      for (int c = 0; c < D; c++) {
+        float d = x[p][c] - q[c];
+        s = fmaf(d, d, s);
+      }
+      nearest = fminf(nearest, fabsf(s));
+      count += __float_as_uint(s) >> 31;
+    }
+    return (int)count;
+  }
+
+  /* Lanes exchange halves of their counts with partners, until each has one left. */
+  template <int WIDTH> __device__ void fold_rows() {
+    if constexpr (WIDTH > 0) {
+      bool upper = lane & WIDTH;
+#pragma unroll
+      for (int t = 0; t < WIDTH; t++) {
+        int given = upper ? row_count[t] : row_count[t + WIDTH];
+        int kept = upper ? row_count[t + WIDTH] : row_count[t];
+        row_count[t] = kept + __shfl_xor_sync(ALL_LANES, given, WIDTH);
+      }
+      fold_rows<WIDTH / 2>();
+    }
+  }
+
+  /* The sum of row_count[mine] over all lanes. */
+  __device__ uint32_t sum_rows() {
+    fold_rows<G / 2>();
+    uint32_t sum = (uint32_t)row_count[0];
+    if constexpr (PARTS > 1)
+      for (int step = G; step < 32; step *= 2)
+        sum += __shfl_xor_sync(ALL_LANES, sum, step);
+    return sum;
   }
 
   /* Leaves out what is not to be reported: the query itself, what comes before it, or smaller ids. The mask is
@@ -722,16 +768,13 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     return d2 <= eps2;
   }
 
-  /* Whether candidate i of the queue is to be reported for query t; `near` is what float32 says. */
+  /* Whether candidate i of the queue belongs to query t and is admitted by its id; `near` is what float32 says.
+   */
   __device__ bool check(bool near, float s, uint32_t t, uint32_t i, uint32_t n) const {
     if (D == 0 || !(fabsf(s) > band))
       near = i < n &&
              belongs(query(memory.own[t]), candidate(memory.queue_position[i]), dim(), args.predicate.eps2);
-    if (near && args.half)
-      near = memory.queue_id[i] > memory.own_id[t];
-    else if (near && own_row)
-      near = memory.queue_position[i] != memory.own[t];
-    return near;
+    return near && (!args.half || memory.queue_id[i] > memory.own_id[t]);
   }
 
   /* Writes the neighbours among the first n candidates of the queue to the rows: the lanes that hold neighbours
@@ -739,9 +782,14 @@ template <int D, typename T, int G, operation OP> struct tile_join {
    * reported. */
   template <bool CHECKED> __device__ void write_rows(const float (&x)[HELD][D ? D : 1], uint32_t n) {
     uint32_t id[HELD];
+    uint32_t self[HELD]; /* the query that the candidate is */
 #pragma unroll
-    for (int p = 0; p < HELD; p++)
-      id[p] = p * 32 + lane < n ? memory.queue_id[p * 32 + lane] : 0;
+    for (int p = 0; p < HELD; p++) {
+      bool exists = p * 32 + lane < n;
+      id[p] = exists ? memory.queue_id[p * 32 + lane] : 0;
+      uint32_t place = exists && own_row ? memory.queue_position[p * 32 + lane] - begin : UINT32_MAX;
+      self[p] = place < end - begin ? memory.slot[place] : UINT32_MAX;
+    }
     uint32_t lower = (1U << lane) - 1;
 #pragma unroll 2
     for (uint32_t t = 0; t < n_queries; t++) {
@@ -761,6 +809,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
         bool near = D > 0 && __float_as_int(s) < 0;
         if (CHECKED)
           near = check(near, s, t, p * 32 + lane, n);
+        near = near && self[p] != t;
         uint32_t votes = __ballot_sync(ALL_LANES, near);
         if (near)
           row[__popc(votes & lower)] = id[p];
@@ -784,14 +833,22 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     if (lane == 0)
       tested += (uint64_t)n * n_queries;
     float nearest = INFINITY;
-    bool admission = needs_admission(n);
     if constexpr (OP == FILL) {
-      if (admission || doubts)
+      if (args.half || doubts)
         write_rows<true>(x, n);
       else
         write_rows<false>(x, n);
       return;
     }
+    if constexpr (COUNTS_ROWS) {
+      if (!args.half) {
+        count_rows(x, 1, nearest);
+        if (!__any_sync(ALL_LANES, !(nearest > band)))
+          return;
+        count_rows(x, -1, nearest); /* as if nothing had happened */
+      }
+    }
+    bool admission = needs_admission(n);
     uint32_t masks[MASKS] = {};
     if constexpr (D > 0) {
       if (OP == COUNT && !admission) {
@@ -844,6 +901,8 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     if constexpr (OP == DEGREES && PARTS > 1)
       for (int step = G; step < 32; step *= 2)
         found += __shfl_xor_sync(ALL_LANES, found, step);
+    if constexpr (COUNTS_ROWS)
+      found += sum_rows();
     if (OP == COUNT) {
       counted += args.one_set ? 2 * found + (lane < n_queries ? 1 : 0) : found;
       return;

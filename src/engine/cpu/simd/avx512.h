@@ -9,6 +9,7 @@ enum { LANES = 16, D_LANES = 8 };
 typedef __m512 vf;
 typedef __m512i vu;
 typedef __m512d vd;
+typedef __mmask16 vorder;
 
 static inline vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline vf vf_set(float x) { return _mm512_set1_ps(x); }
@@ -16,11 +17,27 @@ static inline vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 static inline vf vf_muladd(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 /* vrangeps 0x0A: the smaller absolute value, sign cleared, in one instruction. */
 static inline vf vf_min_abs(vf a, vf b) { return _mm512_range_ps(a, b, 0x0A); }
+static inline vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
+static inline vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline float vf_reduce_min(vf a) { return _mm512_reduce_min_ps(a); }
+static inline float vf_reduce_max(vf a) { return _mm512_reduce_max_ps(a); }
 static inline uint32_t vf_mask_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
 static inline uint32_t vf_mask_lt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 
+static inline vorder v_order(uint32_t mask) { return (vorder)mask; }
+static inline void vf_pack(float *out, vf a, vorder order) {
+  _mm512_storeu_ps(out, _mm512_maskz_compress_ps(order, a));
+}
+
 static inline vu vu_zero(void) { return _mm512_setzero_si512(); }
+static inline vu vu_from(uint32_t first) {
+  return _mm512_add_epi32(_mm512_set1_epi32((int)first),
+                          _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+}
+static inline void vu_store(uint32_t *p, vu a) { _mm512_storeu_si512(p, a); }
+static inline void vu_pack(uint32_t *out, vu a, vorder order) {
+  vu_store(out, _mm512_maskz_compress_epi32(order, a));
+}
 static inline vu vu_load(const uint32_t *p) { return _mm512_loadu_si512(p); }
 static inline vu vu_count_negative(vu count, vf a) {
   return _mm512_add_epi32(count, _mm512_srli_epi32(_mm512_castps_si512(a), 31));
@@ -44,5 +61,10 @@ static inline vd vd_add(vd a, vd b) { return _mm512_add_pd(a, b); }
 static inline uint32_t vd_mask_le(vd a, vd b) { return _mm512_cmp_pd_mask(a, b, _CMP_LE_OQ); }
 static inline void vd_store(double *p, vd a) { _mm512_storeu_pd(p, a); }
 static inline void vd_store_f32(float *p, vd a) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(a)); }
+static inline vf vf_load_narrow(const double *p, vd origin) {
+  __m256 low = _mm512_cvtpd_ps(vd_sub(vd_load_f64(p), origin));
+  __m256 high = _mm512_cvtpd_ps(vd_sub(vd_load_f64(p + D_LANES), origin));
+  return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
 
 #endif

@@ -1,6 +1,7 @@
 /* The vector vocabulary in plain C, one lane: right on any 64-bit little-endian machine.
  *
- * vf: LANES floats. vu: LANES 32-bit counts or ids. vd: D_LANES doubles. Masks have one bit per lane. */
+ * vf: LANES floats. vu: LANES 32-bit counts or ids. vd: D_LANES doubles. Masks have one bit per lane.
+ * vorder: how to move the lanes of a mask to the front. */
 #ifndef KITH_SIMD_H
 #define KITH_SIMD_H
 
@@ -11,17 +12,35 @@ enum { LANES = 1, D_LANES = 1 };
 typedef float vf;
 typedef uint32_t vu;
 typedef double vd;
+typedef uint32_t vorder;
 
 static inline vf vf_load(const float *p) { return *p; }
 static inline vf vf_set(float x) { return x; }
 static inline vf vf_sub(vf a, vf b) { return a - b; }
 static inline vf vf_muladd(vf a, vf b, vf c) { return a * b + c; }
 static inline vf vf_min_abs(vf a, vf b) { return fabsf(b) < a ? fabsf(b) : a; }
+static inline vf vf_min(vf a, vf b) { return a < b ? a : b; }
+static inline vf vf_max(vf a, vf b) { return a > b ? a : b; }
 static inline float vf_reduce_min(vf a) { return a; }
+static inline float vf_reduce_max(vf a) { return a; }
 static inline uint32_t vf_mask_le(vf a, vf b) { return a <= b; }
 static inline uint32_t vf_mask_lt(vf a, vf b) { return a < b; }
 
+/* Packing stores LANES values, those of the order first; what follows them has no meaning. */
+static inline vorder v_order(uint32_t mask) { return mask; }
+static inline void vf_pack(float *out, vf a, vorder order) {
+  (void)order;
+  *out = a;
+}
+
 static inline vu vu_zero(void) { return 0; }
+/* first, first + 1, ... */
+static inline vu vu_from(uint32_t first) { return first; }
+static inline void vu_store(uint32_t *p, vu a) { *p = a; }
+static inline void vu_pack(uint32_t *out, vu a, vorder order) {
+  (void)order;
+  *out = a;
+}
 static inline vu vu_load(const uint32_t *p) { return *p; }
 static inline vu vu_count_negative(vu count, vf a) { return count + (a < 0); }
 static inline uint32_t vu_sum(vu a) { return a; }
@@ -41,5 +60,7 @@ static inline vd vd_add(vd a, vd b) { return a + b; }
 static inline uint32_t vd_mask_le(vd a, vd b) { return a <= b; }
 static inline void vd_store(double *p, vd a) { *p = a; }
 static inline void vd_store_f32(float *p, vd a) { *p = (float)a; }
+/* LANES doubles less an origin, as floats. */
+static inline vf vf_load_narrow(const double *p, vd origin) { return (float)(*p - origin); }
 
 #endif
