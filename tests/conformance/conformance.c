@@ -8,6 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The machines that are compared: instruction sets and thread counts, and GPUs with much memory and with so
+ * little that tables are made in windows. */
+typedef struct machine {
+  const char *engine, *isa;
+  uint32_t threads;
+  uint64_t device_memory;
+} machine;
+static const machine CPUS[] = {
+    {"cpu", "scalar", 1, 0}, {"cpu", "avx2", 3, 0}, {"cpu", "avx512", 1, 0}, {"cpu", "avx512", 4, 0}};
+static const machine GPUS[] = {{"cuda", NULL, 4, 0}, {"cuda", NULL, 1, 3 << 20}};
+enum { MAX_MACHINES = 4 };
+static const machine *machines_used;
+static int n_machines;
+static const kith_context *big_gpu; /* the first of them, if there is one */
+
 static unsigned passed, failed, skipped;
 
 static void check(bool ok, const test_case *c, const char *machine, const char *what) {
@@ -111,6 +126,40 @@ static bool table_matches(kith_context *ctx, const test_case *c, const kith_join
   return ok;
 }
 
+/* A copy of device memory; NULL on failure. */
+static void *read_device(kith_context *ctx, const void *memory, uint64_t bytes) {
+  void *copy = malloc(bytes + 1);
+  if (copy && bytes && kith_device_read(ctx, memory, copy, bytes) != KITH_OK) {
+    free(copy);
+    return NULL;
+  }
+  return copy;
+}
+
+/* Points and table both in the memory of a GPU. */
+static bool device_table_matches(kith_context *ctx, const test_case *c, kith_join_options opt,
+                                 const reference *want) {
+  kith_points a = {0};
+  kith_points b = {0};
+  kith_table *table = NULL;
+  opt.on_device = 1;
+  bool ok = kith_points_upload(ctx, &c->a, &a) == KITH_OK &&
+            (!second(c) || kith_points_upload(ctx, &c->b, &b) == KITH_OK) &&
+            kith_join_table(ctx, &a, second(c) ? &b : NULL, &opt, &table, NULL) == KITH_OK;
+  if (ok) {
+    uint64_t *offsets = read_device(ctx, table->offsets, (table->n_rows + 1) * sizeof *offsets);
+    uint32_t *neighbors = read_device(ctx, table->neighbors, table->n_pairs * sizeof *neighbors);
+    ok = offsets && neighbors && table->n_pairs == want->n_pairs &&
+         same_rows(c, want, offsets, neighbors, opt.sorted);
+    free(offsets);
+    free(neighbors);
+  }
+  kith_table_destroy(table);
+  kith_points_release(&a);
+  kith_points_release(&b);
+  return ok;
+}
+
 static bool degrees_match(kith_context *ctx, const test_case *c, const kith_join_options *opt,
                           const reference *want) {
   uint64_t *degrees = malloc((want->n_rows + 1) * sizeof *degrees);
@@ -133,6 +182,8 @@ static void check_sinks(kith_context *ctx, const test_case *c, kith_join_options
   check(count_matches(ctx, c, &opt, want), c, isa, "count");
   check(degrees_match(ctx, c, &opt, want), c, isa, "degrees");
   check(table_matches(ctx, c, &opt, want), c, isa, "table");
+  if (ctx == big_gpu)
+    check(device_table_matches(ctx, c, opt, want), c, isa, "table on the device");
   opt.sorted = 1;
   check(table_matches(ctx, c, &opt, want), c, isa, "sorted table");
   opt.distances = 1;
@@ -143,20 +194,6 @@ static void check_sinks(kith_context *ctx, const test_case *c, kith_join_options
   opt.sorted = opt.distances = 0;
   check(stream_matches(ctx, c, &opt, want), c, isa, "stream");
 }
-
-/* The machines that are compared: instruction sets and thread counts, and GPUs with much memory and with so
- * little that tables are made in windows. */
-typedef struct machine {
-  const char *engine, *isa;
-  uint32_t threads;
-  uint64_t device_memory;
-} machine;
-static const machine CPUS[] = {
-    {"cpu", "scalar", 1, 0}, {"cpu", "avx2", 3, 0}, {"cpu", "avx512", 1, 0}, {"cpu", "avx512", 4, 0}};
-static const machine GPUS[] = {{"cuda", NULL, 4, 0}, {"cuda", NULL, 1, 3 << 20}};
-enum { MAX_MACHINES = 4 };
-static const machine *machines_used;
-static int n_machines;
 
 static kith_context *machine_open(int m) {
   kith_context_options options = kith_context_options_init();
@@ -217,6 +254,7 @@ int main(int argc, char **argv) {
   kith_context *machines[MAX_MACHINES];
   for (int m = 0; m < n_machines; m++)
     machines[m] = machine_open(m);
+  big_gpu = gpu ? machines[0] : NULL;
   test_case c;
   for (uint32_t i = 0; case_make(i, &c); i++) {
     if (c.name[0])

@@ -83,16 +83,16 @@ struct join_args {
 template <int D> constexpr int padded = D <= 1 ? 1 : D <= 2 ? 2 : D <= 4 ? 4 : 8;
 
 template <int D, int G, operation OP> struct warp_memory {
-  static constexpr int PARTS = 32 / G;          /* lanes that share the masks of a query */
-  static constexpr int MASKS = G == 32 ? 2 : 1; /* masks of a lane */
-  static constexpr int HELD = PARTS * MASKS;    /* candidates that a lane holds */
+  static constexpr int PARTS = 32 / G; /* lanes that share the masks of a query */
+  /* Masks of a lane. More candidates at a time means more of a row written before the next one's turn. */
+  static constexpr int MASKS = G < 32 ? 1 : OP == FILL && D <= 3 ? 4 : 2;
+  static constexpr int HELD = PARTS * MASKS; /* candidates that a lane holds */
   static constexpr bool PRUNES = D >= 4;
   static constexpr bool WRITES = OP == FILL || OP == COLLECT;
   static constexpr int CHUNK = 32 * HELD;
   static constexpr int QUEUE = PRUNES ? 2 * CHUNK : CHUNK;
-  /* A row's ids on their way out: up to 7 left over and a chunk of new ones; the stride keeps 16-byte accesses
-   * of neighbouring lanes in different banks. */
-  static constexpr int OUT_STRIDE = 32 * PARTS + 12 + (OP == COLLECT ? 8 : 0);
+  /* A row's ids on their way to the pool: less than a record left over, and a mask of new ones. */
+  static constexpr int OUT_STRIDE = 32 * PARTS + record::IDS;
   static constexpr int BLOCK = 512; /* ids copied to all rows at once */
 
   alignas(16) float queries[D ? G * padded<D> : 4];

@@ -220,13 +220,12 @@ struct option {
 };
 
 /* Costs in warp instructions, about. Only ratios matter. */
-constexpr double COST_FIND = 200; /* the runs of 32 steps */
-constexpr double COST_TILE = 250;
-constexpr double COST_LOAD = 25;    /* 32 candidates */
-constexpr double COST_TEST = 5;     /* 32 tests, beside two instructions a dimension */
-constexpr double COST_APPEND = 140; /* 32 masks */
-constexpr double COST_COPY = 6;     /* 32 pairs accepted untested */
-enum { PRUNE_FROM = 4 };            /* dimensions: see join_tile.cuh */
+constexpr double COST_FIND = 300; /* the runs of 32 steps */
+constexpr double COST_TILE = 700;
+constexpr double COST_LOAD = 25; /* 32 candidates */
+constexpr double COST_TEST = 17; /* 32 tests to count and again to fill, beside four instructions a dimension */
+constexpr double COST_COPY = 6;  /* 32 pairs accepted untested */
+enum { PRUNE_FROM = 4 };         /* dimensions: see join_tile.cuh */
 
 struct setting {
   uint32_t dim;
@@ -264,9 +263,8 @@ option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double wi
   bool prunes = setting.dim >= PRUNE_FROM;
   double tested = loaded * (prunes ? near_share(k, side, length, shape) : 1);
   double load = COST_LOAD + 2 * setting.dim + (prunes ? 5 * setting.dim + 10 : 0);
-  double per_tile = 2 * (loaded / 32 * load + tested / 32 * queries * (2 * setting.dim + COST_TEST) +
-                         ceil(shape.steps / 32) * COST_FIND + COST_TILE) +
-                    tested / 32 * most / 32 * COST_APPEND + inside * queries / 32 * COST_COPY;
+  double per_tile = 2 * (loaded / 32 * load + ceil(shape.steps / 32) * COST_FIND + COST_TILE) +
+                    tested / 32 * queries * (4 * setting.dim + COST_TEST) + inside * queries / 32 * COST_COPY;
   option o;
   o.k = k;
   o.side = side;
@@ -489,15 +487,6 @@ option planner::choose(const std::vector<double> &counts) {
         if (o.cost < best.cost)
           best = o;
       }
-  if (const char *e = getenv("KITH_CUDA_PLAN")) {
-    double k, side, xs, qs;
-    if (sscanf(e, "%lf,%lf,%lf,%lf", &k, &side, &xs, &qs) == 4) {
-      best.k = (uint32_t)k;
-      best.side = side;
-      best.x_side = xs > 0 ? xs : best.x_side;
-      best.queries = (uint32_t)qs;
-    }
-  }
   if (spec.cell_side > 0)
     best.side = spec.cell_side;
   if (spec.index_dims)

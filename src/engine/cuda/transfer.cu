@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -27,8 +30,68 @@ struct kith_cuda_lane {
   char *buffer[BUFFERS] = {};
 };
 
+/* Threads that wait for something to do. */
+class worker_team {
+public:
+  explicit worker_team(size_t n) {
+    for (size_t i = 1; i < n; i++)
+      threads_.emplace_back([this, i] { work(i); });
+  }
+  ~worker_team() {
+    {
+      std::lock_guard<std::mutex> hold(lock_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread &thread : threads_)
+      thread.join();
+  }
+  /* Runs job(i) for i below n on as many threads, the caller's included. */
+  void run(size_t n, const std::function<void(size_t)> &job) {
+    {
+      std::lock_guard<std::mutex> hold(lock_);
+      job_ = &job;
+      wanted_ = n;
+      busy_ = threads_.size();
+      turn_++;
+    }
+    changed_.notify_all();
+    job(0);
+    std::unique_lock<std::mutex> hold(lock_);
+    done_.wait(hold, [this] { return busy_ == 0; });
+  }
+
+private:
+  void work(size_t number) {
+    uint64_t seen = 0;
+    for (;;) {
+      std::unique_lock<std::mutex> hold(lock_);
+      changed_.wait(hold, [&] { return over_ || turn_ != seen; });
+      if (over_)
+        return;
+      seen = turn_;
+      const std::function<void(size_t)> *job = number < wanted_ ? job_ : nullptr;
+      hold.unlock();
+      if (job)
+        (*job)(number);
+      hold.lock();
+      if (--busy_ == 0)
+        done_.notify_one();
+    }
+  }
+
+  std::vector<std::thread> threads_;
+  std::mutex lock_;
+  std::condition_variable changed_, done_;
+  const std::function<void(size_t)> *job_ = nullptr;
+  size_t wanted_ = 0, busy_ = 0;
+  uint64_t turn_ = 0;
+  bool over_ = false;
+};
+
 struct kith_cuda_ring {
   std::vector<kith_cuda_lane> lanes;
+  std::unique_ptr<worker_team> team;
   cudaEvent_t ready = nullptr; /* what the session's stream has done before a transfer */
 };
 
@@ -50,6 +113,7 @@ kith_cuda_ring &ring_of(kith_cuda_session &session) {
       check(cudaHostAlloc((void **)&lane.buffer[i], BUFFER_BYTES, cudaHostAllocDefault), "pinned memory");
     }
   }
+  ring.team = std::make_unique<worker_team>(ring.lanes.size());
   return ring;
 }
 
@@ -70,13 +134,8 @@ template <typename F> void each_piece(kith_cuda_session &session, uint64_t piece
     }
   };
   size_t threads = (size_t)std::min<uint64_t>(pieces, ring.lanes.size());
-  std::vector<std::thread> team;
-  for (size_t t = 1; t < threads; t++)
-    team.emplace_back(guarded, t);
   if (threads > 0)
-    guarded(0);
-  for (std::thread &thread : team)
-    thread.join();
+    ring.team->run(threads, guarded);
   if (failed)
     throw first;
 }
@@ -113,7 +172,9 @@ void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64
   kith_cuda_ring &ring = ring_of(session);
   check(cudaEventRecord(ring.ready, session.stream), "event");
   std::atomic<uint64_t> next{0};
-  uint64_t pieces = (bytes + BUFFER_BYTES - 1) / BUFFER_BYTES;
+  /* Pieces end where huge pages do: two threads would wait for each other to clear one. */
+  uint64_t shift = (uint64_t)to % BUFFER_BYTES;
+  uint64_t pieces = (shift + bytes + BUFFER_BYTES - 1) / BUFFER_BYTES;
   each_piece(session, pieces, [&](kith_cuda_lane &lane, size_t) {
     check(cudaStreamWaitEvent(lane.stream, ring.ready, 0), "event");
     piece pending[BUFFERS];
@@ -122,7 +183,8 @@ void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64
       pending[i].bytes = 0;
       if (number >= pieces)
         return;
-      pending[i] = piece{number * BUFFER_BYTES, std::min(BUFFER_BYTES, bytes - number * BUFFER_BYTES)};
+      uint64_t first = number ? number * BUFFER_BYTES - shift : 0;
+      pending[i] = piece{first, std::min((number + 1) * BUFFER_BYTES - shift, bytes) - first};
       check(cudaMemcpyAsync(lane.buffer[i], (const char *)from + pending[i].at, pending[i].bytes,
                             cudaMemcpyDeviceToHost, lane.stream),
             "copy to the host");
