@@ -25,14 +25,14 @@ static const kith_context *big_gpu; /* the first of them, if there is one */
 
 static unsigned passed, failed, skipped;
 
-static void check(bool ok, const test_case *c, const char *machine, const char *what) {
+static void check(bool ok, const test_case *c, const char *where, const char *what) {
   if (ok) {
     passed++;
     return;
   }
   failed++;
   if (failed <= 20)
-    fprintf(stderr, "FAILED %s: %s on %s\n", c->name, what, machine);
+    fprintf(stderr, "FAILED %s: %s on %s\n", c->name, what, where);
 }
 
 static const kith_points *second(const test_case *c) { return c->b.data ? &c->b : NULL; }
