@@ -64,8 +64,8 @@ struct kith_engine {
   /* Runs work on a lane and adds to the tally; stops early once the call is cancelled. Never fails for lack of
    * memory: lanes own their buffers. */
   kith_status (*run)(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally);
-  /* The offsets of all rows (id_end + 1 of them) in one go; NULL: the caller adds up degrees. They must stay where
-   * they are while rows are filled. */
+  /* The offsets of all rows (id_end + 1 of them) in one go; NULL: the caller adds up degrees. They must stay
+   * where they are while rows are filled. */
   kith_status (*offsets)(kith_engine *engine, uint64_t *offsets, kith_tally *tally);
   void (*destroy)(kith_engine *engine);
 };

@@ -60,8 +60,7 @@ static void run_lane(void *argument, uint64_t lane) {
 
 kith_status kith_schedule_run(kith_context *ctx, kith_engine *engine, const kith_work *work,
                               kith_tally *tally) {
-  queue q = {
-      .ctx = ctx, .engine = engine, .work = work, .size = piece_size(engine, work->end - work->begin)};
+  queue q = {.ctx = ctx, .engine = engine, .work = work, .size = piece_size(engine, work->end - work->begin)};
   atomic_store(&q.pairs, tally->pairs);
   kith_each(ctx, engine->lanes, run_lane, &q);
   tally->pairs = atomic_load(&q.pairs);

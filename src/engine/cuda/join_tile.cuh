@@ -815,6 +815,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
           row[__popc(votes & lower)] = id[p];
         row += __popc(votes);
       }
+      __syncwarp(); /* all have read the old one */
       if (lane == 0)
         memory.row_at[t] = row;
     }
