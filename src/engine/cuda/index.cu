@@ -103,7 +103,7 @@ uint32_t ceil_log2(uint64_t n) {
 }
 
 /* Marks the entries that begin somewhere; the others begin where the next one does. */
-void make_table(kith_cuda_session &session, const kith_grid &grid, cell_index &index) {
+void make_table(kith_cuda_session &session, const kith_grid &grid, cell_index &index, uint32_t *counted) {
   enum { ENTRIES_PER_POINT_BITS = 2 };
   finder &find = index.find;
   uint32_t bits = ceil_log2(index.n) + ENTRIES_PER_POINT_BITS;
@@ -131,18 +131,16 @@ void make_table(kith_cuda_session &session, const kith_grid &grid, cell_index &i
   scan(nullptr);
   auto room = session.make<char>(bytes, "the table of cells");
   scan(room.get());
-  uint32_t *counted = (uint32_t *)session.pinned;
   check(cudaMemcpyAsync(counted, cells.get(), sizeof *counted, cudaMemcpyDeviceToHost, session.stream),
         "cells");
-  session.wait("index");
-  index.cells = *counted;
 }
 
 } // namespace
 
 cell_index build_index(kith_cuda_session &session, const view &points, uint64_t invalid_rows,
-                       const kith_grid &grid, bool as_f64) {
+                       const kith_grid &grid, bool as_f64, uint32_t *cells) {
   cell_index index;
+  *cells = 0;
   index.n = (uint32_t)(points.n - invalid_rows);
   if (index.n == 0)
     return index;
@@ -163,7 +161,7 @@ cell_index build_index(kith_cuda_session &session, const view &points, uint64_t 
     gather<<<blocks, THREADS, 0, session.stream>>>(points, index.ids.get(), index.n,
                                                    (float *)index.coords.get());
   check_launch("gather");
-  make_table(session, grid, index);
+  make_table(session, grid, index, cells);
   return index;
 }
 

@@ -73,7 +73,6 @@ struct cell_index {
   buffer<char> keys;
   buffer<uint32_t> table;
   finder find{};
-  uint64_t cells = 0;
 };
 
 struct tiles {
@@ -93,9 +92,10 @@ struct grid_plan {
 grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, const view &a, const view &b,
                     uint64_t invalid[2]);
 
-/* Builds the index over the valid points, with float or double coordinates. */
+/* Builds the index over the valid points, with float or double coordinates. *cells, in pinned memory, will have
+ * the number of non-empty cells once the stream was waited for. */
 cell_index build_index(kith_cuda_session &session, const view &points, uint64_t invalid_rows,
-                       const kith_grid &grid, bool as_f64);
+                       const kith_grid &grid, bool as_f64, uint32_t *cells);
 
 /* Cuts an index into tiles of up to `queries` positions. */
 tiles cut_tiles(kith_cuda_session &session, const cell_index &index, const kith_grid &grid, uint32_t queries);

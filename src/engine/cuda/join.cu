@@ -107,9 +107,10 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
   plan = plan_join(session, spec, a, b, invalid);
   double planned = seconds();
   is_f64 = spec.a.dtype == KITH_F64 || spec.b.dtype == KITH_F64;
-  index_b = build_index(session, b, spec.one_set ? invalid[0] : invalid[1], plan.grid, is_f64);
+  uint32_t *cells = (uint32_t *)session.pinned + 16; /* beside the other numbers */
+  index_b = build_index(session, b, spec.one_set ? invalid[0] : invalid[1], plan.grid, is_f64, &cells[0]);
   if (!spec.one_set)
-    index_a = build_index(session, a, invalid[0], plan.grid, is_f64);
+    index_a = build_index(session, a, invalid[0], plan.grid, is_f64, &cells[1]);
   tiles = cut_tiles(session, queries(), plan.grid, plan.tile_queries);
   steps = session.make<kith_step>(plan.stencil.n_steps, "the stencil");
   check(cudaMemcpyAsync(steps.get(), plan.stencil.steps, plan.stencil.n_steps * sizeof(kith_step),
@@ -122,7 +123,8 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
     room_a.reset();
     room_b.reset();
   }
-  describe(info, invalid);
+  describe(info, invalid); /* after cut_tiles has waited */
+  info.cells = cells[0];
   info.seconds_plan = planned - began;
   info.seconds_index = seconds() - planned;
 }
@@ -131,7 +133,6 @@ void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) c
   info = kith_cuda_info{};
   info.n_valid = queries().n;
   info.invalid_rows = invalid[0] + invalid[1];
-  info.cells = index_b.cells;
   info.index_bytes = session.memory.used;
   info.index_dims = plan.grid.k;
   std::copy(plan.grid.dims, plan.grid.dims + plan.grid.k, info.dims);
@@ -195,13 +196,14 @@ void kith_cuda_join::launch(const join_args &args, operation op) {
 
 void kith_cuda_join::read_tally(kith_cuda_tally *out, const char *what) {
   kith_cuda::tally *host = (kith_cuda::tally *)session.pinned;
-  check(cudaMemcpyAsync(host, total.get(), sizeof *host, cudaMemcpyDeviceToHost, session.stream), what);
+  check(cudaMemcpyAsync(host, total.get(), 2 * sizeof *host, cudaMemcpyDeviceToHost, session.stream), what);
   wait(what);
-  *out = kith_cuda_tally{host->pairs, host->tested, host->inside};
+  *out = kith_cuda_tally{host[0].pairs, host[0].tested, host[0].inside};
+  n_records = host[1].pairs;
 }
 
 void kith_cuda_join::count(kith_cuda_tally *out) {
-  check(cudaMemsetAsync(total.get(), 0, sizeof(kith_cuda::tally), session.stream), "count");
+  check(cudaMemsetAsync(total.get(), 0, 2 * sizeof(kith_cuda::tally), session.stream), "count");
   launch(arguments(COUNT), COUNT);
   read_tally(out, "count");
 }
@@ -216,16 +218,6 @@ uint64_t kith_cuda_join::pool_capacity() const {
   double records = (2 * plan.neighbors / record::IDS + 1.5) * queries().n + 1024;
   double room = 0.4 * (double)(session.memory.limit - session.memory.used);
   return records * sizeof(record) < room ? (uint64_t)records : 0;
-}
-
-/* Keeps the pool if it holds all pairs. Its tally was read. */
-void kith_cuda_join::keep_records() {
-  uint64_t *used = (uint64_t *)session.pinned;
-  check(cudaMemcpyAsync(used, total.get() + 1, sizeof *used, cudaMemcpyDeviceToHost, session.stream), "pool");
-  session.wait("pool");
-  n_records = *used;
-  if (n_records > records.size())
-    records.reset();
 }
 
 /* The degrees; if asked to, and if they are few, the pairs themselves as well. */
@@ -272,7 +264,8 @@ void kith_cuda_join::find_offsets(kith_cuda_tally *tally) {
   }
   degrees.reset();
   read_tally(tally, "offsets");
-  keep_records();
+  if (n_records > records.size()) /* not all pairs are in the pool */
+    records.reset();
 }
 
 void kith_cuda_join::offsets_to_host(uint64_t *out, kith_cuda_tally *tally) {

@@ -49,7 +49,6 @@ private:
   void read_tally(kith_cuda_tally *out, const char *what);
   void find_degrees(bool collect);
   uint64_t pool_capacity() const;
-  void keep_records();
   void find_offsets(kith_cuda_tally *tally);
   uint64_t offset_of(uint64_t row);
   void sort_rows(uint64_t first, uint64_t end, uint64_t pairs);
