@@ -5,7 +5,8 @@
  * hold their pairs go in turn to three streams, each with a buffer of its own. Batches are strided through the
  * list of queries, so that they are alike, except for the queue, whose order is the point of it. The pairs of a
  * batch are moved to their rows on the device; rows go to the host through the pinned buffers of transfer.cuh.
- * A batch that overflows its buffer leaves no trace and is run again in halves. */
+ * A batch that overflows its buffer leaves no trace and is run again in halves. That is why the queue's counter
+ * begins anew with every batch, where the paper's goes on: a batch must find the same queries again. */
 #include "engine/cuda/join.cuh"
 #include "engine/cuda/join_point.cuh"
 
