@@ -38,6 +38,8 @@ typedef struct cli_options {
   int engine; /* 0: auto, 1: cpu */
   uint64_t batch_rows, index_dims;
   double cell_side;
+  int kernel, cells, order; /* a kith_kernel, kith_cells, kith_order */
+  uint64_t threads_per_query;
 
   uint64_t n, dim, seed;
   int dtype; /* 0: f4, 1: f8 */

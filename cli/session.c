@@ -124,6 +124,10 @@ kith_join_options session_join_options(const cli_options *options) {
   join.batch_rows = options->batch_rows;
   join.index_dims = (uint32_t)options->index_dims;
   join.cell_side = options->cell_side;
+  join.kernel = (kith_kernel)options->kernel;
+  join.cells = (kith_cells)options->cells;
+  join.order = (kith_order)options->order;
+  join.threads_per_query = (uint32_t)options->threads_per_query;
   return join;
 }
 

@@ -192,6 +192,21 @@ KITH_API kith_status kith_points_stats(kith_context *ctx, const kith_points *poi
  * 3. The join: which pairs lie within eps
  * ------------------------------------------------------------------------------------------------------ */
 
+/* Kernels of the CUDA engine, for experiments: the result does not depend on them, and the CPU refuses them.
+ *
+ * KITH_KERNEL_TILE is the engine's own, and what AUTO takes. KITH_KERNEL_POINT is the one of the literature
+ * (GPUCALCGLOBAL and LBJoin): every query on its own, one thread or a few, in a grid of cells of side eps over
+ * at most 6 dimensions. Its rows are always sorted. These belong to it: */
+typedef enum kith_kernel { KITH_KERNEL_AUTO = 0, KITH_KERNEL_TILE = 1, KITH_KERNEL_POINT = 2 } kith_kernel;
+
+/* Which cells around its own a query looks at: all of them, or those that make every two cells meet once: by
+ * odd coordinates (UNICOMP) or by larger number (LID-UNICOMP). The latter two are for one set only. */
+typedef enum kith_cells { KITH_CELLS_FULL = 0, KITH_CELLS_UNICOMP = 1, KITH_CELLS_LID_UNICOMP = 2 } kith_cells;
+
+/* The order of the queries: by id; by the number of their candidates, most first (SORTBYWL); the same, but
+ * taken one by one from a queue, so that they surely run in this order (WORKQUEUE). */
+typedef enum kith_order { KITH_ORDER_INPUT = 0, KITH_ORDER_WORKLOAD = 1, KITH_ORDER_QUEUE = 2 } kith_order;
+
 /* a: the queries. b: the candidates, or NULL to join a with itself (passing a twice is a join of two sets). The
  * two may differ in dtype, not in dim.
  *
@@ -210,6 +225,11 @@ typedef struct kith_join_options {
   uint32_t index_dims; /* dimensions in the grid, at most 8 */
   double cell_side;    /* side of the cells across the rows of cells, in units of eps: 0.25 to 64 */
   int on_device;       /* 1: kith_join_table leaves the table in the memory of the GPU (section 6) */
+  /* CUDA engine only, for experiments. */
+  kith_kernel kernel;
+  kith_cells cells;           /* KITH_KERNEL_POINT */
+  kith_order order;           /* likewise */
+  uint32_t threads_per_query; /* likewise: 1, 2, 4, 8, 16 or 32; 0 is 1 */
 } kith_join_options;
 
 KITH_API kith_join_options kith_join_options_init(double eps);

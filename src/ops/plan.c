@@ -34,6 +34,14 @@ static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
   plan->cell_width = j->gpu.cell_width;
   plan->cells = j->gpu.cells;
   plan->runs = j->gpu.runs;
+  if (j->options.kernel == KITH_KERNEL_POINT) {
+    snprintf(
+        plan->why, sizeof plan->why,
+        "Cut dimensions: %u of %u, those of largest variance, in cells of side eps, as the kernel point wants "
+        "them: about %.3g tests a query in a sample.\n",
+        plan->index_dims, plan->dim, j->gpu.candidates);
+    return;
+  }
   snprintf(plan->why, sizeof plan->why,
            "Cut dimensions: %u of %u, those of largest variance, in cells of %.3g eps, and tiles of %u "
            "queries: that "

@@ -15,6 +15,34 @@ kith_join_report kith_join_report_init(void) {
   return (kith_join_report){.struct_size = sizeof(kith_join_report)};
 }
 
+/* What only KITH_KERNEL_POINT understands, and what it does not. */
+static kith_status check_kernel(kith_join *j) {
+  const kith_join_options *opt = &j->options;
+  uint32_t threads = opt->threads_per_query;
+  if ((unsigned)opt->kernel > KITH_KERNEL_POINT || (unsigned)opt->cells > KITH_CELLS_LID_UNICOMP ||
+      (unsigned)opt->order > KITH_ORDER_QUEUE)
+    return kith_fail(j->ctx, KITH_ERR_ARGUMENT, "kernel, cells or order has a value that has no meaning");
+  if (threads > 32 || (threads & (threads - 1)) != 0)
+    return kith_fail(
+        j->ctx, KITH_ERR_ARGUMENT,
+        "threads_per_query is %u; it must be 1, 2, 4, 8, 16 or 32, so that warps hold whole queries", threads);
+  if (opt->kernel != KITH_KERNEL_POINT) {
+    if (opt->cells || opt->order || threads)
+      return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
+                       "cells, order and threads per query have a meaning for the kernel point only");
+    return KITH_OK;
+  }
+  if (opt->cells != KITH_CELLS_FULL && !kith_join_is_self(j))
+    return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
+                     "the cells unicomp and lid-unicomp find a pair from one side only: they are for one set, "
+                     "not for two");
+  if (opt->index_dims > 6 || opt->cell_side != 0)
+    return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
+                     "the kernel point has cells of side eps in at most 6 dimensions: leave cell_side out, and "
+                     "index_dims at 6 or less");
+  return KITH_OK;
+}
+
 static kith_status check_options(kith_join *j, const kith_join_options *options) {
   kith_context *ctx = j->ctx;
   kith_join_options *opt = &j->options;
@@ -37,7 +65,7 @@ static kith_status check_options(kith_join *j, const kith_join_options *options)
   if (opt->cell_side != 0 && !(opt->cell_side >= 0.25 && opt->cell_side <= 64))
     return kith_fail(ctx, KITH_ERR_ARGUMENT, "cell_side is %g; it must lie between 0.25 and 64",
                      opt->cell_side);
-  return KITH_OK;
+  return check_kernel(j);
 }
 
 static kith_status check_points(kith_join *j) {
@@ -148,6 +176,10 @@ static bool uses_device_memory(const kith_join *j) {
   return j->a->device || j->b->device || j->options.on_device;
 }
 
+static bool needs_gpu(const kith_join *j) {
+  return uses_device_memory(j) || j->options.kernel != KITH_KERNEL_AUTO;
+}
+
 /* A GPU looks at the points, chooses the grid and builds the index itself. */
 static kith_status prepare_gpu(kith_join *j) {
   const kith_join_options *opt = &j->options;
@@ -161,6 +193,10 @@ static kith_status prepare_gpu(kith_join *j) {
                          .skip_invalid = opt->skip_invalid,
                          .index_dims = opt->index_dims,
                          .cell_side = opt->cell_side,
+                         .kernel = opt->kernel,
+                         .cells = opt->cells,
+                         .order = opt->order,
+                         .threads_per_query = opt->threads_per_query ? opt->threads_per_query : 1,
                          .predicate = j->predicate};
   kith_stage_begin(j->ctx, "index", 0.05);
   kith_status status = kith_engine_cuda_create(j->ctx, &spec, &j->gpu, &j->engine);
@@ -179,7 +215,7 @@ static kith_status prepare_gpu(kith_join *j) {
 /* Whether the CPU may do what a GPU could not. */
 static bool may_fall_back(const kith_join *j, kith_status status) {
   bool able = status != KITH_ERR_CANCELLED && status != KITH_ERR_POINTS && status != KITH_ERR_ARGUMENT;
-  return j->ctx->engine == KITH_ENGINE_AUTO && !uses_device_memory(j) && able;
+  return j->ctx->engine == KITH_ENGINE_AUTO && !needs_gpu(j) && able;
 }
 
 static kith_status prepare_cpu(kith_join *j) {
@@ -187,6 +223,9 @@ static kith_status prepare_cpu(kith_join *j) {
   if (uses_device_memory(j))
     return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
                      "the CPU cannot read or write the memory of a GPU: choose the engine cuda");
+  if (j->options.kernel != KITH_KERNEL_AUTO)
+    return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
+                     "the kernels tile and point are those of a GPU: choose the engine cuda");
   double began = kith_seconds();
   if ((status = look_at_points(j)) || (status = choose(j)))
     return status;
@@ -211,7 +250,7 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
   if (status)
     return status;
   j->predicate = kith_predicate_make(j->options.eps, j->a->dim);
-  if (!kith_cuda_wanted(ctx, j->a->n + j->b->n, uses_device_memory(j)))
+  if (!kith_cuda_wanted(ctx, j->a->n + j->b->n, needs_gpu(j)))
     return prepare_cpu(j);
   status = prepare_gpu(j);
   return status && may_fall_back(j, status) ? prepare_cpu(j) : status;

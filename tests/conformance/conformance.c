@@ -1,5 +1,6 @@
 /* Conformance: every case x engine x instruction set x thread count x batch size x sink, compared for equality
- * with the reference. An instruction set that the machine lacks is skipped and counted as skipped. */
+ * with the reference. An instruction set that the machine lacks is skipped and counted as skipped. On a GPU,
+ * its other kernel answers every case as well, in one combination of its options after the other. */
 #include "cases.h"
 #include "kith.h"
 #include "reference.h"
@@ -195,6 +196,39 @@ static void check_sinks(kith_context *ctx, const test_case *c, kith_join_options
   check(stream_matches(ctx, c, &opt, want), c, isa, "stream");
 }
 
+/* Sets the options of the kernel point to one of their combinations; some only fit one set. They are mixed, so
+ * that none keeps meeting the same kind of case. */
+static void choose_point(kith_join_options *opt, bool one_set) {
+  static const uint32_t threads[] = {1, 8, 32};
+  static uint32_t number;
+  uint32_t combination = (number++ * UINT32_C(2654435761)) >> 16;
+  opt->kernel = KITH_KERNEL_POINT;
+  opt->cells = one_set ? (kith_cells)(combination % 3) : KITH_CELLS_FULL;
+  opt->order = (kith_order)(combination / 3 % 3);
+  opt->threads_per_query = threads[combination / 9 % 3];
+  opt->cell_side = 0;
+  if (opt->index_dims > 6)
+    opt->index_dims = 0;
+}
+
+/* The kernel point on a GPU. Its rows are sorted, asked or not. */
+static void check_point(kith_context *ctx, const test_case *c, kith_join_options opt, const reference *want) {
+  static const char *const cells[] = {"full", "unicomp", "lid-unicomp"};
+  static const char *const orders[] = {"input", "workload", "queue"};
+  char where[96];
+  choose_point(&opt, !second(c));
+  snprintf(where, sizeof where, "the GPU's kernel point (%s, %s, %u threads)%s", cells[opt.cells],
+           orders[opt.order], opt.threads_per_query, ctx == big_gpu ? "" : " with little memory");
+  check(count_matches(ctx, c, &opt, want), c, where, "count");
+  check(degrees_match(ctx, c, &opt, want), c, where, "degrees");
+  if (ctx == big_gpu)
+    check(device_table_matches(ctx, c, opt, want), c, where, "table on the device");
+  opt.sorted = 1;
+  check(table_matches(ctx, c, &opt, want), c, where, "sorted table");
+  opt.distances = 1;
+  check(stream_matches(ctx, c, &opt, want), c, where, "stream with distances");
+}
+
 static kith_context *machine_open(int m) {
   kith_context_options options = kith_context_options_init();
   options.engine = machines_used[m].engine;
@@ -212,10 +246,14 @@ static kith_context *machine_open(int m) {
 static void check_options(kith_context **machines, const test_case *c, const kith_join_options *opt) {
   reference want = reference_join(&c->a, second(c), opt);
   for (int m = 0; m < n_machines; m++)
-    if (machines[m])
-      check_sinks(machines[m], c, *opt, &want, machines_used[m].isa ? machines_used[m].isa : "the GPU");
-    else
+    if (!machines[m]) {
       skipped++;
+    } else if (machines_used[m].isa) {
+      check_sinks(machines[m], c, *opt, &want, machines_used[m].isa);
+    } else {
+      check_sinks(machines[m], c, *opt, &want, "the GPU");
+      check_point(machines[m], c, *opt, &want);
+    }
   reference_free(&want);
 }
 

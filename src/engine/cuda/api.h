@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { KITH_CUDA_API_VERSION = 1 };
+enum { KITH_CUDA_API_VERSION = 2 };
 
 typedef struct kith_cuda_error {
   char text[512];
@@ -42,6 +42,10 @@ typedef struct kith_cuda_spec {
   int skip_invalid;
   uint32_t index_dims; /* 0: choose */
   double cell_side;    /* 0: choose */
+  kith_kernel kernel;
+  kith_cells cells;           /* KITH_KERNEL_POINT */
+  kith_order order;           /* likewise */
+  uint32_t threads_per_query; /* likewise: a power of two, at most 32 */
   kith_predicate predicate;
   kith_cuda_stop stop;
 } kith_cuda_spec;

@@ -111,7 +111,12 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
   index_b = build_index(session, b, spec.one_set ? invalid[0] : invalid[1], plan.grid, is_f64, &cells[0]);
   if (!spec.one_set)
     index_a = build_index(session, a, invalid[0], plan.grid, is_f64, &cells[1]);
-  tiles = cut_tiles(session, queries(), plan.grid, plan.tile_queries);
+  if (by_point()) {
+    order_queries();
+    session.wait("the order of the queries");
+  } else {
+    tiles = cut_tiles(session, queries(), plan.grid, plan.tile_queries);
+  }
   steps = session.make<kith_step>(plan.stencil.n_steps, "the stencil");
   check(cudaMemcpyAsync(steps.get(), plan.stencil.steps, plan.stencil.n_steps * sizeof(kith_step),
                         cudaMemcpyHostToDevice, session.stream),
@@ -145,12 +150,11 @@ void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) c
 
 /* ---- running -------------------------------------------------------------------------------------------- */
 
-/* Waits for the stream; passes a request to stop on to the kernels. */
-void kith_cuda_join::wait(const char *what) {
+/* Waits for an event; passes a request to stop on to the kernels. */
+void kith_cuda_join::wait_for(cudaEvent_t event, const char *what) {
   bool asked = false;
-  check(cudaEventRecord(session.event, session.stream), what);
   cudaError_t state;
-  while ((state = cudaEventQuery(session.event)) == cudaErrorNotReady)
+  while ((state = cudaEventQuery(event)) == cudaErrorNotReady)
     if (!asked && spec.stop.asked && spec.stop.asked(spec.stop.user)) {
       asked = true;
       check(cudaMemsetAsync(stop.get(), 0xFF, sizeof(int), session.side), what);
@@ -158,6 +162,12 @@ void kith_cuda_join::wait(const char *what) {
   check(state, what);
   if (asked)
     fail(KITH_ERR_CANCELLED, "cancelled");
+}
+
+/* Waits for the stream. */
+void kith_cuda_join::wait(const char *what) {
+  check(cudaEventRecord(session.event, session.stream), what);
+  wait_for(session.event, what);
 }
 
 join_args kith_cuda_join::arguments(operation op) const {
@@ -187,6 +197,13 @@ join_args kith_cuda_join::arguments(operation op) const {
 }
 
 void kith_cuda_join::launch(const join_args &args, operation op) {
+  if (by_point())
+    launch_points(args, op);
+  else
+    launch_tiles(args, op);
+}
+
+void kith_cuda_join::launch_tiles(const join_args &args, operation op) {
   using launcher = void (*)(const join_args &, operation, bool, uint32_t, cudaStream_t);
   static const launcher by_dim[] = {launch_join<0>, launch_join<1>, launch_join<2>,
                                     launch_join<3>, launch_join<4>, launch_join<5>,
@@ -213,7 +230,7 @@ constexpr double COLLECT_TESTS = 12;
 
 /* Records for the pairs that are expected, and as many again; 0: collecting does not pay, or does not fit. */
 uint64_t kith_cuda_join::pool_capacity() const {
-  if (plan.candidates < COLLECT_TESTS * plan.neighbors || !collects(a.dim))
+  if (by_point() || plan.candidates < COLLECT_TESTS * plan.neighbors || !collects(a.dim))
     return 0;
   double records = (2 * plan.neighbors / record::IDS + 1.5) * queries().n + 1024;
   double room = 0.4 * (double)(session.memory.limit - session.memory.used);
@@ -317,13 +334,15 @@ void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
     args.first_row = first;
     args.end_row = end;
     args.doubtful = doubtful.get();
-    if (records.get() && n_records > 0)
+    if (by_point())
+      fill_points(args, (double)pairs / (double)offset_of(a.n));
+    else if (records.get() && n_records > 0)
       place_records<<<blocks_for(n_records * 16, THREADS), THREADS, 0, session.stream>>>(
           records.get(), n_records, offsets.get(), first, end, args.neighbors);
     else
       launch(args, FILL);
     check_launch("rows");
-    if (spec.sorted)
+    if (spec.sorted || by_point()) /* the latter in no order of its own */
       sort_rows(first, end, pairs);
     if (spec.distances)
       find_distances<<<blocks_for((end - first) * 32, THREADS), THREADS, 0, session.stream>>>(

@@ -4,6 +4,11 @@
 
 #include "engine/cuda/join_tile.cuh"
 
+namespace kith_cuda {
+struct point_args;  /* join_point.cuh */
+struct query_batch; /* likewise */
+} // namespace kith_cuda
+
 /* Rows of the neighbour table on the device. */
 struct kith_cuda_window {
   uint64_t first = 0, end = 0;
@@ -19,7 +24,9 @@ struct kith_cuda_join {
   bool is_f64 = false; /* the coordinates of the indexes */
   kith_cuda::grid_plan plan{};
   kith_cuda::cell_index index_a, index_b; /* index_a is unused when a set is joined with itself */
-  kith_cuda::tiles tiles;
+  kith_cuda::tiles tiles;                 /* join_tile */
+  kith_cuda::buffer<uint32_t> order;      /* join_point: the positions of the queries as they are to be taken */
+  double expected_pairs = -1;             /* join_point: from a sample, once there was one */
   kith_cuda::buffer<kith_step> steps;
   kith_cuda::buffer<int> stop;
   kith_cuda::buffer<kith_cuda::tally> total;
@@ -40,12 +47,18 @@ struct kith_cuda_join {
   void rows_to_host(const kith_cuda_rows &rows);
   void table_on_device(kith_table *table, kith_cuda_tally *tally);
 
-private:
   const kith_cuda::cell_index &queries() const { return spec.one_set ? index_b : index_a; }
+  void wait_for(cudaEvent_t event, const char *what);
+  kith_cuda::point_args point_arguments(const kith_cuda::join_args &args,
+                                        const kith_cuda::query_batch &batch) const;
+
+private:
+  bool by_point() const { return spec.kernel == KITH_KERNEL_POINT; }
   void describe(kith_cuda_info &info, const uint64_t invalid[2]) const;
   void wait(const char *what);
   kith_cuda::join_args arguments(kith_cuda::operation op) const;
   void launch(const kith_cuda::join_args &args, kith_cuda::operation op);
+  void launch_tiles(const kith_cuda::join_args &args, kith_cuda::operation op);
   void read_tally(kith_cuda_tally *out, const char *what);
   void find_degrees(bool collect);
   uint64_t pool_capacity() const;
@@ -54,6 +67,14 @@ private:
   void sort_rows(uint64_t first, uint64_t end, uint64_t pairs);
   void make_window(uint64_t first, uint64_t end);
   void cover(uint64_t first, uint64_t end);
+
+  /* point.cu */
+  void order_queries();
+  void launch_points(const kith_cuda::join_args &args, kith_cuda::operation op);
+  void launch_points(const kith_cuda::join_args &args, kith_cuda::operation op,
+                     const kith_cuda::query_batch &batch);
+  double expect_pairs();
+  void fill_points(const kith_cuda::join_args &args, double share);
 };
 
 #endif

@@ -113,21 +113,25 @@ template <int D, int G, operation OP> struct warp_memory {
   uint32_t *row_at[OP == FILL ? G : 1]; /* where the rows go on */
 };
 
+/* Whether a candidate belongs to a query, by the definition. Not inlined: it is rare, and large. */
+template <typename T>
+__device__ __noinline__ bool belongs(const T *query, const T *candidate, uint32_t dim, double eps2) {
+  double d2 = 0;
+  for (uint32_t c = 0; c < dim; c++) {
+    double t = __dsub_rn((double)query[c], (double)candidate[c]);
+    d2 = __dadd_rn(d2, __dmul_rn(t, t));
+  }
+  return d2 <= eps2;
+}
+
 /* The masks of 32 candidates by the definition: bit b for candidate b. Not inlined: it is rare, and large. */
 template <typename T>
 __device__ __noinline__ uint32_t settle(const T *query, const T *candidates, const uint32_t *positions,
                                         uint32_t n, uint32_t dim, double eps2) {
   uint32_t mask = 0;
-  for (uint32_t b = 0; b < n; b++) {
-    const T *candidate = candidates + (uint64_t)positions[b] * dim;
-    double d2 = 0;
-    for (uint32_t c = 0; c < dim; c++) {
-      double t = __dsub_rn((double)query[c], (double)candidate[c]);
-      d2 = __dadd_rn(d2, __dmul_rn(t, t));
-    }
-    if (d2 <= eps2)
+  for (uint32_t b = 0; b < n; b++)
+    if (belongs(query, candidates + (uint64_t)positions[b] * dim, dim, eps2))
       mask |= 1U << b;
-  }
   return mask;
 }
 
@@ -756,16 +760,6 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       uint32_t first = 32 * (m * PARTS + part);
       masks[m] = admit(masks[m], first, n > first ? min(n - first, 32U) : 0);
     }
-  }
-
-  /* Whether the candidate at a position belongs to query t, by the definition. */
-  __device__ __noinline__ static bool belongs(const T *query, const T *candidate, uint32_t dim, double eps2) {
-    double d2 = 0;
-    for (uint32_t c = 0; c < dim; c++) {
-      double t = __dsub_rn((double)query[c], (double)candidate[c]);
-      d2 = __dadd_rn(d2, __dmul_rn(t, t));
-    }
-    return d2 <= eps2;
   }
 
   /* Whether candidate i of the queue belongs to query t and is admitted by its id; `near` is what float32 says.

@@ -4,7 +4,7 @@
  * every number of cut dimensions and side of the cells, how many sampled points lie near sampled queries. From
  * that the host predicts the cost of every choice, in warp instructions a query, and takes the cheapest. Two
  * short waits, some 0.1 ms in all: a join of a million points takes less than one. */
-#include "engine/cuda/join_tile.cuh"
+#include "engine/cuda/join_point.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -300,6 +300,7 @@ struct planner {
   void choose_box();
   std::vector<double> candidates();
   option choose(const std::vector<double> &counts);
+  option choose_point(const std::vector<double> &counts);
 };
 
 [[noreturn]] void refuse_invalid(const view &points, const char *name, const findings &found) {
@@ -494,6 +495,16 @@ option planner::choose(const std::vector<double> &counts) {
   return best;
 }
 
+/* The grid of join_point: cells of the side of the reach in all dimensions, so that a query has 3^k of them. */
+option planner::choose_point(const std::vector<double> &counts) {
+  const int s = (int)(std::find(SIDES, SIDES + N_SIDES, 1.0) - SIDES);
+  option o;
+  o.k = spec.index_dims ? spec.index_dims : std::min<uint32_t>(dim, POINT_DIMS);
+  o.queries = 1;
+  o.candidates = counts[(o.k - 1) * N_SIDES + s] * 1.5; /* three cells along the rows, too */
+  return o;
+}
+
 } // namespace
 
 grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, const view &a, const view &b,
@@ -502,7 +513,8 @@ grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, cons
   planner.look(invalid);
   planner.rank_dimensions();
   planner.choose_box();
-  option best = planner.choose(planner.candidates());
+  std::vector<double> counts = planner.candidates();
+  option best = spec.kernel == KITH_KERNEL_POINT ? planner.choose_point(counts) : planner.choose(counts);
   kith_grid_spec &grid_spec = planner.grid_spec;
   grid_spec.k = best.k;
   grid_spec.row_side = best.side;

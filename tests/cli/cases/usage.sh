@@ -41,6 +41,20 @@ for size in 2Q G 1e 2GiBB -5; do
 done
 usage ' join' "--cell-side is '100', but must be from 0.25 to 64" join tiny.csv --eps 1 --cell-side 100
 usage ' join' "--index-dims is '9', but must be from 1 to 8" join tiny.csv --eps 1 --index-dims 9
+usage ' join' "--kernel is 'points', but must be auto, tile or point" join tiny.csv --eps 1 --kernel points
+usage ' join' "--threads-per-query is '33', but must be from 1 to 32" join tiny.csv --eps 1 --threads-per-query 33
+
+# The kernels of a GPU, and what goes with them.
+check 2 '' 'kith: the kernels tile and point are those of a GPU: choose the engine cuda' \
+  kith join tiny.csv --eps 1 --engine cpu --kernel point --cells unicomp --order queue --threads-per-query 8
+check 2 '' 'kith: threads_per_query is 3; it must be 1, 2, 4, 8, 16 or 32, so that warps hold whole queries' \
+  kith join tiny.csv --eps 1 --kernel point --threads-per-query 3
+check 2 '' 'kith: cells, order and threads per query have a meaning for the kernel point only' \
+  kith join tiny.csv --eps 1 --order workload
+check 2 '' 'kith: the cells unicomp and lid-unicomp find a pair from one side only: they are for one set, not for two' \
+  kith join tiny.csv tiny.csv --eps 1 --kernel point --cells lid-unicomp
+check 2 '' 'kith: the kernel point has cells of side eps in at most 6 dimensions: leave cell_side out, and <*>' \
+  kith join tiny.csv --eps 1 --kernel point --cell-side 2
 
 usage ' plan' "plan what? Write 'kith plan join A --eps E'" plan
 usage ' plan' "cannot plan 'gen', only a join: write 'kith plan join A --eps E'" plan gen unif
