@@ -360,7 +360,7 @@ void kith_lane_sieve(kith_lane *lane, uint32_t begin, uint32_t end) {
   sieve->ids = lane->needs_ids ? index->ids + begin : NULL;
   sieve->ids_to = lane->candidate_ids + staged;
   sieve->position = begin;
-  sieve->positions_to = kith_lane_is_narrow(lane) ? lane->candidate_positions + staged : NULL;
+  sieve->positions_to = kith_lane_is_narrow(lane) || lane->orders ? lane->candidate_positions + staged : NULL;
   lane->tile.n_candidates = staged + lane->exact_kernels->sieve(sieve, lane->tile.dim);
 }
 

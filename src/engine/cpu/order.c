@@ -5,25 +5,47 @@
 
 enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, ID_SHIFT = 32 };
 
-/* Lists the candidates of the window; false if they exceed KITH_SORT_CAPACITY. *present gets the bits that
- * occur in some id. */
-static bool list_candidates(kith_lane *lane, kith_ordered *ordered, uint64_t *present) {
-  const uint32_t *ids = lane->task->candidates->ids;
+/* Adds positions [begin, end) to the list, those with ids in the window, and without those that the sieve drops
+ * if there is one; at most as many as can be staged. False if they exceed KITH_SORT_CAPACITY. *present gets the
+ * bits that occur in some id. */
+static bool list_positions(kith_lane *lane, kith_ordered *ordered, uint32_t begin, uint32_t end,
+                           uint64_t *present) {
+  const uint32_t *ids = lane->task->candidates->ids + begin;
   uint64_t width = ordered->end - ordered->begin;
-  uint32_t n = 0;
+  uint32_t n = end - begin;
+  if (lane->sieves) {
+    lane->tile.n_candidates = 0;
+    kith_lane_sieve(lane, begin, end);
+    ids = lane->candidate_ids;
+    n = lane->tile.n_candidates;
+    lane->tile.n_candidates = 0;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    if (ids[i] - ordered->begin >= width)
+      continue;
+    if (ordered->n == KITH_SORT_CAPACITY)
+      return false;
+    *present |= ids[i];
+    uint32_t position = lane->sieves ? lane->candidate_positions[i] : begin + i;
+    lane->sort_items[ordered->n++] = (uint64_t)ids[i] << ID_SHIFT | position;
+  }
+  return true;
+}
+
+/* Lists the candidates of the window, likewise. */
+static bool list_candidates(kith_lane *lane, kith_ordered *ordered, uint64_t *present) {
+  ordered->n = 0;
   *present = 0;
   for (uint32_t s = 0; s < lane->task->stencil->n_steps; s++) {
     kith_run run = kith_lane_run(lane, s);
-    for (uint32_t p = run.begin; p < run.end; p++) {
-      if (ids[p] - ordered->begin >= width)
-        continue;
-      if (n == KITH_SORT_CAPACITY)
+    for (uint32_t p = run.begin; p < run.end; p += lane->capacity) {
+      uint32_t stop = run.end - p > lane->capacity ? p + lane->capacity : run.end;
+      if (!list_positions(lane, ordered, p, stop, present))
         return false;
-      *present |= ids[p];
-      lane->sort_items[n++] = (uint64_t)ids[p] << ID_SHIFT | p;
+      if (stop == run.end)
+        break;
     }
   }
-  ordered->n = n;
   return true;
 }
 
