@@ -24,6 +24,8 @@ import sys
 import time
 from importlib import metadata
 
+from points import generate
+
 HERE = pathlib.Path(__file__).resolve().parent
 THREADS = "2"
 QUIET = 0.1  # cores: with more than that used by others, times are not to be trusted
@@ -143,15 +145,6 @@ class Neighbours:
     def cores(self):
         theirs = self.machine_seconds() - self.all - (self.our_seconds() - self.ours)
         return max(0.0, theirs / (time.monotonic() - self.start))
-
-
-def generate(build, kind, dim, n):
-    path = build / "bench" / "data" / f"{kind}{dim}d-{n}.npy"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run([build / "cli" / "kith", "gen", kind, "--n", str(n), "--dim", str(dim), "--seed", "1",
-                        "--dtype", "f4", "-o", path], check=True)
-    return path
 
 
 def kith_worker(build, path, eps, what):

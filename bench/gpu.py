@@ -11,7 +11,9 @@ import pathlib
 import re
 import subprocess
 
-# name, generator, dimension, points, eps, and what limits.md asks for in ms: count, table on device, table on host
+from points import generate
+
+# name, generator, dimension, points, eps, and the goals in ms: count, table on device, table on host
 ROWS = [("Unif2D2M", "unif", 2, 2_000_000, 0.002, None, 0.9, 6),
         ("Unif3D2M", "unif", 3, 2_000_000, 0.02, None, 2.2, None),
         ("Expo2D2M", "expo", 2, 2_000_000, 0.0005, 1.3, 5, 110),
@@ -22,15 +24,6 @@ ROWS = [("Unif2D2M", "unif", 2, 2_000_000, 0.002, None, 0.9, 6),
         ("Expo8D2M", "expo", 8, 2_000_000, 0.015, None, 120, 140),
         ("Unif6D2M", "unif", 6, 2_000_000, 0.05, None, 4, 5)]
 SCALING = [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000]
-
-
-def generate(build, kind, dim, n):
-    path = build / "bench" / "data" / f"{kind}{dim}d-{n}.npy"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run([build / "cli" / "kith", "gen", kind, "--n", str(n), "--dim", str(dim), "--seed", "1",
-                        "--dtype", "f4", "-o", path], check=True)
-    return path
 
 
 def run(build, path, eps, what, engine, repeats):

@@ -10,6 +10,8 @@ import pathlib
 import re
 import subprocess
 
+from points import generate
+
 DATA = [("Expo2D2M", "expo", 2, 0.0005), ("Expo2D2M", "expo", 2, 0.002), ("Expo4D2M", "expo", 4, 0.004),
         ("Expo6D2M", "expo", 6, 0.008), ("Unif2D2M", "unif", 2, 0.01), ("Unif4D2M", "unif", 4, 0.03),
         ("Unif6D2M", "unif", 6, 0.08)]
@@ -17,15 +19,6 @@ DATA = [("Expo2D2M", "expo", 2, 0.0005), ("Expo2D2M", "expo", 2, 0.002), ("Expo4
 COMBINATIONS = [("full", "input", 1), ("unicomp", "input", 1), ("lid-unicomp", "input", 1), ("full", "input", 8),
                 ("full", "workload", 1), ("full", "queue", 1), ("lid-unicomp", "queue", 1), ("lid-unicomp", "queue", 8)]
 ACTIVE = "smsp__thread_inst_executed_per_inst_executed.ratio"
-
-
-def generate(build, kind, dim):
-    path = build / "bench" / "data" / f"{kind}{dim}d-2000000.npy"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run([build / "cli" / "kith", "gen", kind, "--n", "2000000", "--dim", str(dim), "--seed", "1",
-                        "--dtype", "f4", "-o", path], check=True)
-    return path
 
 
 def count(command):
@@ -41,7 +34,8 @@ def efficiency(command):
 
 
 def measure(build, name, kind, dim, eps, profile):
-    base = [str(build / "cli" / "kith"), "join", str(generate(build, kind, dim)), "--eps", str(eps), "--engine", "cuda"]
+    path = generate(build, kind, dim, 2_000_000)
+    base = [str(build / "cli" / "kith"), "join", str(path), "--eps", str(eps), "--engine", "cuda"]
     tile = count(base)
     row = {"name": name, "eps": eps, "pairs": tile["pairs"], "tile_ms": 1e3 * tile["seconds"]["join"], "point": []}
     for cells, order, threads in COMBINATIONS:

@@ -101,4 +101,17 @@ static inline KITH_DEVICE bool kith_grid_is_even(const kith_grid *grid, uint32_t
   return (double)cell >= grid->before[j] && (double)cell + 1 <= grid->before[j] + grid->even[j];
 }
 
+/* Whether all cells of a row and of the rows that its stencil reaches are even across the rows. */
+static inline KITH_DEVICE bool kith_grid_row_is_even(const kith_grid *grid, uint64_t number) {
+  for (uint32_t j = grid->k - 1; j >= 1; j--) {
+    int64_t cell = (int64_t)(number / grid->stride[j]);
+    number %= grid->stride[j];
+    int64_t first = cell > grid->reach[j] ? cell - grid->reach[j] : 0;
+    int64_t last = cell + grid->reach[j] < grid->cells[j] ? cell + grid->reach[j] : grid->cells[j] - 1;
+    if (!kith_grid_is_even(grid, j, first) || !kith_grid_is_even(grid, j, last))
+      return false;
+  }
+  return true;
+}
+
 #endif

@@ -250,7 +250,8 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
   if (status)
     return status;
   j->predicate = kith_predicate_make(j->options.eps, j->a->dim);
-  if (!kith_cuda_wanted(ctx, j->a->n + j->b->n, needs_gpu(j)))
+  uint64_t n_points = j->a->n + (j->one_set ? 0 : j->b->n);
+  if (!kith_cuda_wanted(ctx, n_points, needs_gpu(j)))
     return prepare_cpu(j);
   status = prepare_gpu(j);
   return status && may_fall_back(j, status) ? prepare_cpu(j) : status;

@@ -460,6 +460,8 @@ kith_status kith_points_stats(kith_context *ctx, const kith_points *points, kith
   kith_status status = kith_call_begin(ctx);
   if (!status)
     status = kith_points_check(ctx, points, "points");
+  if (!status && points->device)
+    status = kith_fail(ctx, KITH_ERR_ARGUMENT, "points: statistics are made of points in host memory only");
   if (status)
     return status;
   uint32_t dim = points->dim;

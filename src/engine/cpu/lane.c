@@ -40,19 +40,6 @@ uint32_t kith_lane_capacity(uint32_t dim) {
 DEFINE_GALLOP(gallop_cells, uint32_t)
 DEFINE_GALLOP(gallop_rows, uint64_t)
 
-/* Whether all cells of a row and of the rows that its stencil reaches are even across the rows. */
-static bool row_is_even(const kith_grid *grid, uint64_t number) {
-  for (uint32_t j = grid->k - 1; j >= 1; j--) {
-    int64_t cell = (int64_t)(number / grid->stride[j]);
-    number %= grid->stride[j];
-    int64_t first = cell > grid->reach[j] ? cell - grid->reach[j] : 0;
-    int64_t last = cell + grid->reach[j] < grid->cells[j] ? cell + grid->reach[j] : grid->cells[j] - 1;
-    if (!kith_grid_is_even(grid, j, first) || !kith_grid_is_even(grid, j, last))
-      return false;
-  }
-  return true;
-}
-
 /* Sets the cursors for a query row. Rows are visited in ascending order within a piece of work, so each
  * cursor only moves forward. */
 static void enter_row(kith_lane *lane, uint32_t row) {
@@ -75,7 +62,7 @@ static void enter_row(kith_lane *lane, uint32_t row) {
     }
   }
   lane->row = row;
-  lane->row_accepts = row_is_even(candidates->grid, (uint64_t)number);
+  lane->row_accepts = kith_grid_row_is_even(candidates->grid, (uint64_t)number);
 }
 
 /* Puts the origin in the middle of the tile's queries; returns their largest distance from it, or more. */

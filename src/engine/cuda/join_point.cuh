@@ -18,7 +18,7 @@
 #ifndef KITH_ENGINE_CUDA_JOIN_POINT_CUH
 #define KITH_ENGINE_CUDA_JOIN_POINT_CUH
 
-#include "engine/cuda/join_tile.cuh"
+#include "engine/cuda/join_args.cuh"
 
 namespace kith_cuda {
 

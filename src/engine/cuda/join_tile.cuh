@@ -4,80 +4,34 @@
  * first find the runs of the stencil's steps, a lane a step. What lies wholly within eps is counted, or copied
  * to the rows of all queries, untested. The rest is laid end to end, whatever the lengths of the runs. In four
  * dimensions and more, candidates farther than eps from the box around the queries are dropped: most of a
- * stencil is corners. What is left is tested in chunks of 32 * 32 / G: a lane holds 32 / G candidates in
- * registers and tests all queries of the tile against them, which it reads from shared memory:
+ * stencil is corners. What is left is tested in chunks: a lane holds a few candidates in registers and tests
+ * all queries of the tile against them, which it reads from shared memory. s = D2 - eps2 in float32:
  *
- *   s = D2 - eps2 in float32; the signs of a warp, in one vote, are the mask of 32 candidates for one query,
- * kept by one lane. The smallest |s| is kept too: if any is within the band of the predicate, the masks of the
- * chunk are made again by the definition.
+ *   to count        the signs are added up, over all queries or for each of them, in registers
+ *   to fill rows    the signs of a warp are a vote, which tells each lane its place in the row
+ *   to collect      the votes are masks, kept by one lane a query and expanded into its buffer
  *
- * Masks are counted, or expanded into a buffer per row that leaves in aligned sectors of 8 ids. No atomics, no
- * branches a candidate, and the same order in every run: in a row, the untested pairs of a batch of 32 steps
- * come first, then the others, by position.
+ * The smallest |s| is kept when counting: if any is within the band of the predicate, the chunk is counted
+ * again by the definition, and the tile is marked, so that filling its rows looks twice as well. No atomics a
+ * pair, and the same order in every run: in a row, the untested pairs of a batch of 32 steps come first, then
+ * the others, by position.
  *
  * Counting a set against itself looks at each unordered pair once: at candidates that come after the query. */
 #ifndef KITH_ENGINE_CUDA_JOIN_TILE_CUH
 #define KITH_ENGINE_CUDA_JOIN_TILE_CUH
 
-#include "engine/cuda/index.cuh"
+#include "engine/cuda/join_args.cuh"
 
 namespace kith_cuda {
 
-/* COLLECT finds degrees and keeps the pairs it meets, in the order in which it meets them, in a pool: where
- * tests are many and pairs are few, moving pairs is cheaper than testing twice. */
-enum operation { COUNT, DEGREES, COLLECT, FILL };
-
 enum { WARPS = 2 /* of a block */, LINE = 32 /* ids in a line of memory */ };
-constexpr unsigned ALL_LANES = 0xFFFFFFFFU;
+
+/* Dimensions in which so much of a stencil is corners that candidates are compared with the tile's box first.
+ */
+constexpr bool prunes(uint32_t dim) { return dim >= 4; }
 
 /* Queries in a small tile: fewer candidates for each of them, more work to find those. */
 constexpr uint32_t small_tile(uint32_t dim) { return dim >= 1 && dim <= 3 ? 8 : 16; }
-
-struct tally {
-  unsigned long long pairs, tested, inside;
-};
-
-/* Some neighbours of a row: those from place `at` on, as many as fit and the row has. */
-struct alignas(16) record {
-  static constexpr int IDS = 14;
-  uint32_t row, at;
-  uint32_t ids[IDS];
-};
-
-struct pool {
-  record *records;
-  unsigned long long capacity;
-  unsigned long long *used; /* more than the capacity: the records are not complete */
-};
-
-struct join_args {
-  /* queries */
-  const void *q_coords;
-  const uint32_t *q_ids;
-  key_list q_keys;
-  const uint32_t *tile_begin;
-  uint32_t n_tiles;
-  /* candidates */
-  const void *c_coords;
-  const uint32_t *c_ids;
-  finder find;
-  /* the question */
-  kith_grid grid;
-  const kith_step *steps;
-  uint32_t n_steps, own_step;
-  kith_predicate predicate;
-  uint32_t dim; /* where D is 0 */
-  bool one_set, half, drop_self;
-  /* the answer */
-  tally *total;
-  uint32_t *degrees;       /* by id */
-  const uint64_t *offsets; /* by id */
-  uint32_t *neighbors;     /* offsets[first_row] goes here */
-  uint64_t first_row, end_row;
-  uint8_t *doubtful; /* per tile: some test came within the band. Written by DEGREES, read by FILL */
-  struct pool pool;  /* COLLECT */
-  const int *stop;
-};
 
 /* Coordinates of a query in shared memory, padded for wide loads. */
 template <int D> constexpr int padded = D <= 1 ? 1 : D <= 2 ? 2 : D <= 4 ? 4 : 8;
@@ -87,7 +41,7 @@ template <int D, int G, operation OP> struct warp_memory {
   /* Masks of a lane. More candidates at a time means more of a row written before the next one's turn. */
   static constexpr int MASKS = G < 32 ? 1 : OP == FILL && D <= 3 ? 4 : 2;
   static constexpr int HELD = PARTS * MASKS; /* candidates that a lane holds */
-  static constexpr bool PRUNES = D >= 4;
+  static constexpr bool PRUNES = prunes(D);
   static constexpr bool WRITES = OP == FILL || OP == COLLECT;
   static constexpr int CHUNK = 32 * HELD;
   static constexpr int QUEUE = PRUNES ? 2 * CHUNK : CHUNK;
@@ -113,18 +67,7 @@ template <int D, int G, operation OP> struct warp_memory {
   uint32_t *row_at[OP == FILL ? G : 1]; /* where the rows go on */
 };
 
-/* Whether a candidate belongs to a query, by the definition. Not inlined: it is rare, and large. */
-template <typename T>
-__device__ __noinline__ bool belongs(const T *query, const T *candidate, uint32_t dim, double eps2) {
-  double d2 = 0;
-  for (uint32_t c = 0; c < dim; c++) {
-    double t = __dsub_rn((double)query[c], (double)candidate[c]);
-    d2 = __dadd_rn(d2, __dmul_rn(t, t));
-  }
-  return d2 <= eps2;
-}
-
-/* The masks of 32 candidates by the definition: bit b for candidate b. Not inlined: it is rare, and large. */
+/* The masks of 32 candidates by the definition: bit b for candidate b. */
 template <typename T>
 __device__ __noinline__ uint32_t settle(const T *query, const T *candidates, const uint32_t *positions,
                                         uint32_t n, uint32_t dim, double eps2) {
@@ -181,26 +124,13 @@ template <int D, typename T, int G, operation OP> struct tile_join {
 
   /* ---- the tile ---- */
 
-  __device__ bool rows_are_even() const {
-    const kith_grid &grid = args.grid;
-    uint64_t number = row;
-    for (uint32_t j = grid.k - 1; j >= 1; j--) {
-      int64_t cell = (int64_t)(number / grid.stride[j]);
-      number %= grid.stride[j];
-      int64_t first = cell > grid.reach[j] ? cell - grid.reach[j] : 0;
-      int64_t last = cell + grid.reach[j] < grid.cells[j] ? cell + grid.reach[j] : grid.cells[j] - 1;
-      if (!kith_grid_is_even(&grid, j, first) || !kith_grid_is_even(&grid, j, last))
-        return false;
-    }
-    return true;
-  }
-
   __device__ bool may_accept() const {
     bool tails = false;
     for (uint32_t j = 0; j < args.grid.k; j++)
       tails |= args.grid.tails[j];
-    return !args.half && (!tails || (kith_grid_is_even(&args.grid, 0, x_first) &&
-                                     kith_grid_is_even(&args.grid, 0, x_last) && rows_are_even()));
+    return !args.half &&
+           (!tails || (kith_grid_is_even(&args.grid, 0, x_first) && kith_grid_is_even(&args.grid, 0, x_last) &&
+                       kith_grid_row_is_even(&args.grid, row)));
   }
 
   /* Lists the queries of the tile: those whose rows are wanted. */
@@ -589,22 +519,32 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     __syncwarp();
   }
 
+  __device__ void read_query(uint32_t t, float (&q)[D ? D : 1]) const {
+#pragma unroll
+    for (int c = 0; c < D; c++)
+      q[c] = memory.queries[t * padded<D> + c];
+  }
+
+  /* D2 - eps2 in float32: the filter of the predicate. */
+  __device__ float excess(const float (&x)[D ? D : 1], const float (&q)[D ? D : 1]) const {
+    float s = args.predicate.minus_eps2;
+#pragma unroll
+    for (int c = 0; c < D; c++) {
+      float d = x[c] - q[c];
+      s = fmaf(d, d, s);
+    }
+    return s;
+  }
+
   /* The masks of a chunk in float32. */
   __device__ void filter(const float (&x)[HELD][D ? D : 1], uint32_t (&masks)[MASKS], float &nearest) const {
 #pragma unroll 2
     for (uint32_t t = 0; t < n_queries; t++) {
       float q[D ? D : 1];
-#pragma unroll
-      for (int c = 0; c < D; c++)
-        q[c] = memory.queries[t * padded<D> + c];
+      read_query(t, q);
 #pragma unroll
       for (int p = 0; p < HELD; p++) {
-        float s = args.predicate.minus_eps2;
-#pragma unroll
-        for (int c = 0; c < D; c++) {
-          float d = x[p][c] - q[c];
-          s = fmaf(d, d, s);
-        }
+        float s = excess(x[p], q);
         nearest = fminf(nearest, fabsf(s));
         uint32_t votes = __ballot_sync(ALL_LANES, __float_as_int(s) < 0);
         masks[p / PARTS] = lane == p % PARTS * G + t ? votes : masks[p / PARTS];
@@ -635,18 +575,11 @@ template <int D, typename T, int G, operation OP> struct tile_join {
 
   __device__ int count_row(const float (&x)[HELD][D ? D : 1], int t, float &nearest) const {
     float q[D ? D : 1];
-#pragma unroll
-    for (int c = 0; c < D; c++)
-      q[c] = memory.queries[t * padded<D> + c];
+    read_query(t, q);
     uint32_t count = 0;
 #pragma unroll
     for (int p = 0; p < HELD; p++) {
-      float s = args.predicate.minus_eps2;
-#pragma unroll
-      for (int c = 0; c < D; c++) {
-        float d = x[p][c] - q[c];
-        s = fmaf(d, d, s);
-      }
+      float s = excess(x[p], q);
       nearest = fminf(nearest, fabsf(s));
       count += __float_as_uint(s) >> 31;
     }
@@ -788,18 +721,11 @@ template <int D, typename T, int G, operation OP> struct tile_join {
 #pragma unroll 2
     for (uint32_t t = 0; t < n_queries; t++) {
       float q[D ? D : 1];
-#pragma unroll
-      for (int c = 0; c < D; c++)
-        q[c] = memory.queries[t * padded<D> + c];
+      read_query(t, q);
       uint32_t *row = memory.row_at[t];
 #pragma unroll
       for (int p = 0; p < HELD; p++) {
-        float s = args.predicate.minus_eps2;
-#pragma unroll
-        for (int c = 0; c < D; c++) {
-          float d = x[p][c] - q[c];
-          s = fmaf(d, d, s);
-        }
+        float s = excess(x[p], q);
         bool near = D > 0 && __float_as_int(s) < 0;
         if (CHECKED)
           near = check(near, s, t, p * 32 + lane, n);
@@ -930,12 +856,6 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     finish(tile);
   }
 };
-
-__device__ inline uint64_t sum_over_warp(uint64_t value) {
-  for (int step = 16; step; step /= 2)
-    value += __shfl_xor_sync(ALL_LANES, value, step);
-  return value;
-}
 
 template <int D, typename T, int G, operation OP>
 __global__ void __launch_bounds__(32 * WARPS) join_tile(const __grid_constant__ join_args args) {

@@ -5,6 +5,7 @@
  * that the host predicts the cost of every choice, in warp instructions a query, and takes the cheapest. Two
  * short waits, some 0.1 ms in all: a join of a million points takes less than one. */
 #include "engine/cuda/join_point.cuh"
+#include "engine/cuda/join_tile.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -225,7 +226,6 @@ constexpr double COST_TILE = 700;
 constexpr double COST_LOAD = 25; /* 32 candidates */
 constexpr double COST_TEST = 17; /* 32 tests to count and again to fill, beside four instructions a dimension */
 constexpr double COST_COPY = 6;  /* 32 pairs accepted untested */
-enum { PRUNE_FROM = 4 };         /* dimensions: see join_tile.cuh */
 
 struct setting {
   uint32_t dim;
@@ -260,9 +260,9 @@ option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double wi
   double span = std::min(length + 2 * x_side, setting.row_length);
   double inside = k < setting.dim ? 0 : per_reach * std::max(shape.inside - shape.accepts * span, 0.0);
   double loaded = per_reach * (shape.window + shape.steps * span) - inside;
-  bool prunes = setting.dim >= PRUNE_FROM;
-  double tested = loaded * (prunes ? near_share(k, side, length, shape) : 1);
-  double load = COST_LOAD + 2 * setting.dim + (prunes ? 5 * setting.dim + 10 : 0);
+  bool sieves = prunes(setting.dim);
+  double tested = loaded * (sieves ? near_share(k, side, length, shape) : 1);
+  double load = COST_LOAD + 2 * setting.dim + (sieves ? 5 * setting.dim + 10 : 0);
   double per_tile = 2 * (loaded / 32 * load + ceil(shape.steps / 32) * COST_FIND + COST_TILE) +
                     tested / 32 * queries * (4 * setting.dim + COST_TEST) + inside * queries / 32 * COST_COPY;
   option o;

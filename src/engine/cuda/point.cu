@@ -176,15 +176,15 @@ std::deque<query_batch> cut_batches(uint64_t queries, uint64_t batches, bool con
 }
 
 /* The two halves of a batch: the same kind of batch again. */
-void halve(const query_batch &batch, bool contiguous, std::deque<query_batch> &todo) {
+void halve(const query_batch &batch, bool contiguous, std::deque<query_batch> &waiting) {
   uint64_t half = (batch.count + 1) / 2;
   uint64_t rest = batch.count - half;
   if (contiguous) {
-    todo.push_front({batch.first + half, 1, rest});
-    todo.push_front({batch.first, 1, half});
+    waiting.push_front({batch.first + half, 1, rest});
+    waiting.push_front({batch.first, 1, half});
   } else {
-    todo.push_front({batch.first + batch.stride, 2 * batch.stride, rest});
-    todo.push_front({batch.first, 2 * batch.stride, half});
+    waiting.push_front({batch.first + batch.stride, 2 * batch.stride, rest});
+    waiting.push_front({batch.first, 2 * batch.stride, half});
   }
 }
 
@@ -196,7 +196,7 @@ struct point_fill {
   kith_cuda_session &session;
   const join_args &args;
   const bool queue;
-  std::deque<query_batch> todo;
+  std::deque<query_batch> waiting;
   buffer<uint32_t> placed; /* pairs that the rows have already */
   buffer<progress> states;
   batch_lane lanes[STREAMS]; /* the first to go: nothing runs on when memory is released */
@@ -216,12 +216,12 @@ struct point_fill {
     }
     uint64_t batches = std::max<uint64_t>((uint64_t)std::ceil(MARGIN * expected / capacity), STREAMS);
     uint64_t queries = join.queries().n;
-    todo = cut_batches(queries, std::min(batches, queries), queue);
+    waiting = cut_batches(queries, std::min(batches, queries), queue);
   }
 
   void start(batch_lane &lane) {
-    lane.batch = todo.front();
-    todo.pop_front();
+    lane.batch = waiting.front();
+    waiting.pop_front();
     /* What was allocated and cleared on the session's stream comes first. */
     check(cudaEventRecord(session.event, session.stream), "batch");
     check(cudaStreamWaitEvent(lane.stream, session.event, 0), "batch");
@@ -245,20 +245,20 @@ struct point_fill {
     if (lane.host->used <= lane.pairs.size())
       return;
     if (lane.batch.count > 1) {
-      halve(lane.batch, queue, todo);
+      halve(lane.batch, queue, waiting);
     } else {
       lane.pairs = session.make<found_pair>(lane.host->used, "the pairs of one query");
-      todo.push_front(lane.batch);
+      waiting.push_front(lane.batch);
     }
   }
 
   void run() {
     auto is_busy = [](const batch_lane &lane) { return lane.busy; };
-    for (int turn = 0; !todo.empty() || std::any_of(lanes, lanes + STREAMS, is_busy);
+    for (int turn = 0; !waiting.empty() || std::any_of(lanes, lanes + STREAMS, is_busy);
          turn = (turn + 1) % STREAMS) {
       if (lanes[turn].busy)
         finish(lanes[turn]);
-      if (!todo.empty())
+      if (!waiting.empty())
         start(lanes[turn]);
     }
   }

@@ -1,0 +1,79 @@
+/* What every kernel of a join is given, and what it may share with the others. */
+#ifndef KITH_ENGINE_CUDA_JOIN_ARGS_CUH
+#define KITH_ENGINE_CUDA_JOIN_ARGS_CUH
+
+#include "engine/cuda/index.cuh"
+
+namespace kith_cuda {
+
+constexpr unsigned ALL_LANES = 0xFFFFFFFFU;
+
+/* COLLECT finds degrees and keeps the pairs it meets, in the order in which it meets them, in a pool: where
+ * tests are many and pairs are few, moving pairs is cheaper than testing twice. */
+enum operation { COUNT, DEGREES, COLLECT, FILL };
+
+struct tally {
+  unsigned long long pairs, tested, inside;
+};
+
+/* Some neighbours of a row: those from place `at` on, as many as fit and the row has. */
+struct alignas(16) record {
+  static constexpr int IDS = 14;
+  uint32_t row, at;
+  uint32_t ids[IDS];
+};
+
+struct pool {
+  record *records;
+  unsigned long long capacity;
+  unsigned long long *used; /* more than the capacity: the records are not complete */
+};
+
+struct join_args {
+  /* queries */
+  const void *q_coords;
+  const uint32_t *q_ids;
+  key_list q_keys;
+  const uint32_t *tile_begin;
+  uint32_t n_tiles;
+  /* candidates */
+  const void *c_coords;
+  const uint32_t *c_ids;
+  finder find;
+  /* the question */
+  kith_grid grid;
+  const kith_step *steps;
+  uint32_t n_steps, own_step;
+  kith_predicate predicate;
+  uint32_t dim; /* where D is 0 */
+  bool one_set, half, drop_self;
+  /* the answer */
+  tally *total;
+  uint32_t *degrees;       /* by id */
+  const uint64_t *offsets; /* by id */
+  uint32_t *neighbors;     /* offsets[first_row] goes here */
+  uint64_t first_row, end_row;
+  uint8_t *doubtful; /* per tile: some test came within the band. Written by DEGREES, read by FILL */
+  struct pool pool;  /* COLLECT */
+  const int *stop;
+};
+
+/* Whether a candidate belongs to a query, by the definition. Not inlined: it is rare, and large. */
+template <typename T>
+__device__ __noinline__ bool belongs(const T *query, const T *candidate, uint32_t dim, double eps2) {
+  double d2 = 0;
+  for (uint32_t c = 0; c < dim; c++) {
+    double t = __dsub_rn((double)query[c], (double)candidate[c]);
+    d2 = __dadd_rn(d2, __dmul_rn(t, t));
+  }
+  return d2 <= eps2;
+}
+
+__device__ inline uint64_t sum_over_warp(uint64_t value) {
+  for (int step = 16; step; step /= 2)
+    value += __shfl_xor_sync(ALL_LANES, value, step);
+  return value;
+}
+
+} // namespace kith_cuda
+#endif
