@@ -118,10 +118,33 @@ static void print_json(const bench *b, const char *what) {
   puts("]}");
 }
 
+static int place_in(const char *word, const char *const *list) {
+  for (int i = 0; list[i]; i++)
+    if (strcmp(word, list[i]) == 0)
+      return i;
+  fail(word, "unknown");
+  return -1;
+}
+
+/* The point kernel as "cells,order,threads", such as "lid-unicomp,queue,8". */
+static void choose_point_kernel(kith_join_options *options, char *choice) {
+  static const char *const cells[] = {"full", "unicomp", "lid-unicomp", NULL};
+  static const char *const orders[] = {"input", "workload", "queue", NULL};
+  const char *cell_word = strtok(choice, ",");
+  const char *order_word = strtok(NULL, ",");
+  const char *threads = strtok(NULL, ",");
+  if (!threads)
+    fail("usage", "CELLS,ORDER,THREADS");
+  options->kernel = KITH_KERNEL_POINT;
+  options->cells = (kith_cells)place_in(cell_word, cells);
+  options->order = (kith_order)place_in(order_word, orders);
+  options->threads_per_query = (uint32_t)strtoul(threads, NULL, 10);
+}
+
 int main(int argc, char **argv) {
   if (argc < 5 ||
       (strcmp(argv[3], "count") != 0 && strcmp(argv[3], "table") != 0 && strcmp(argv[3], "sorted") != 0))
-    fail("usage", "kith_bench FILE EPS count|table|sorted REPEATS [THREADS]");
+    fail("usage", "kith_bench FILE EPS count|table|sorted REPEATS [THREADS [ENGINE [CELLS,ORDER,THREADS]]]");
 
   static bench b;
   kith_context_options options = kith_context_options_init();
@@ -146,6 +169,8 @@ int main(int argc, char **argv) {
   b.options.sorted = strcmp(argv[3], "sorted") == 0;
   b.table = strcmp(argv[3], "count") != 0;
   b.options.on_device = on_device && b.table;
+  if (argc > 7)
+    choose_point_kernel(&b.options, argv[7]);
   long repeats = strtol(argv[4], NULL, 10);
   if (repeats > 0)
     run_all(&b, repeats);

@@ -2,7 +2,8 @@
 
 Counts the pairs of each data set with join_tile and with join_point: each optimisation of the paper off and on, alone
 and combined. Times are those of the kernel's stage (a join in a fresh process: index and the order of the queries are
-not in them). With --ncu also the warp execution efficiency, the share of lanes that are active in an instruction.
+not in them). With --ncu also the warp execution efficiency, the share of lanes that are active in an instruction. Then
+the whole neighbour table, left on the device: index, batches and pairs included, the fastest of three warm calls.
 """
 import argparse
 import json
@@ -33,16 +34,27 @@ def efficiency(command):
     return round(100 * float(found.group(1)) / 32, 1) if found else None
 
 
+def table_ms(build, path, eps, *point):
+    """The neighbour table on the device."""
+    command = [str(build / "bench" / "kith_bench"), str(path), str(eps), "table", "3", "0", "device", *point]
+    try:
+        return 1e3 * min(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["seconds"])
+    except subprocess.CalledProcessError:
+        return None  # pairs, their keys and the table together do not fit the device
+
+
 def measure(build, name, kind, dim, eps, profile):
     path = generate(build, kind, dim, 2_000_000)
     base = [str(build / "cli" / "kith"), "join", str(path), "--eps", str(eps), "--engine", "cuda"]
     tile = count(base)
-    row = {"name": name, "eps": eps, "pairs": tile["pairs"], "tile_ms": 1e3 * tile["seconds"]["join"], "point": []}
+    row = {"name": name, "eps": eps, "pairs": tile["pairs"], "tile_ms": 1e3 * tile["seconds"]["join"],
+           "tile_table_ms": table_ms(build, path, eps), "point": []}
     for cells, order, threads in COMBINATIONS:
         command = base + ["--kernel", "point", "--cells", cells, "--order", order, "--threads-per-query", str(threads)]
         point = count(command)
         entry = {"cells": cells, "order": order, "threads": threads, "ms": 1e3 * point["seconds"]["join"],
-                 "order_ms": 1e3 * point["seconds"]["index"], "same": point["pairs"] == tile["pairs"]}
+                 "order_ms": 1e3 * point["seconds"]["index"], "same": point["pairs"] == tile["pairs"],
+                 "table_ms": table_ms(build, path, eps, f"{cells},{order},{threads}")}
         if profile:
             entry["wee"] = efficiency(command)
         row["point"].append(entry)
@@ -59,7 +71,7 @@ def main():
     options.out.write_text(json.dumps(rows, indent=1) + "\n")
     for row in rows:
         print(row["name"], row["eps"], f"tile {row['tile_ms']:.2f} ms;", ", ".join(
-            f"{e['cells']} {e['order']} {e['threads']}: {e['ms']:.1f} ms ({e.get('wee')} %)" for e in row["point"]))
+            f"{e['cells']} {e['order']} {e['threads']}: {e['ms']:.1f} ms ({e.get('wee')} %), table {e['table_ms']} ms" for e in row["point"]))
 
 
 if __name__ == "__main__":

@@ -281,6 +281,7 @@ void kith_cuda_join::find_offsets(kith_cuda_tally *tally) {
   }
   degrees.reset();
   read_tally(tally, "offsets");
+  n_pairs = tally->pairs;
   if (n_records > records.size()) /* not all pairs are in the pool */
     records.reset();
 }
@@ -311,6 +312,8 @@ void kith_cuda_join::sort_rows(uint64_t first, uint64_t end, uint64_t pairs) {
 }
 
 uint64_t kith_cuda_join::offset_of(uint64_t row) {
+  if (row == 0 || row == a.n)
+    return row ? n_pairs : 0;
   if (host_offsets)
     return host_offsets[row];
   uint64_t *value = (uint64_t *)session.pinned;

@@ -35,6 +35,7 @@ struct kith_cuda_join {
   kith_cuda::buffer<kith_cuda::record> records; /* collected pairs, if all of them were */
   uint64_t n_records = 0;
   kith_cuda::buffer<uint64_t> offsets;
+  uint64_t n_pairs = 0;                   /* the last of them */
   const uint64_t *host_offsets = nullptr; /* the caller's copy of them, once there is one */
   kith_cuda_window window;
 

@@ -857,8 +857,15 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   }
 };
 
+/* Blocks that a multiprocessor is to hold at least. Counting is short on warps that could hide its latencies,
+ * and does not need the registers; in more dimensions it does. */
+constexpr int least_blocks(int dim, operation op) {
+  return dim >= 1 && dim <= 3 && (op == COUNT || op == DEGREES) ? 12 : 1;
+}
+
 template <int D, typename T, int G, operation OP>
-__global__ void __launch_bounds__(32 * WARPS) join_tile(const __grid_constant__ join_args args) {
+__global__ void __launch_bounds__(32 * WARPS, least_blocks(D, OP))
+    join_tile(const __grid_constant__ join_args args) {
   __shared__ warp_memory<D, G, OP> memory[WARPS];
   tile_join<D, T, G, OP> join(args, memory[threadIdx.x / 32]);
   uint64_t tile = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;

@@ -17,7 +17,7 @@ namespace kith_cuda {
 namespace {
 
 enum { THREADS = 256, QUERIES = 64, MAX_SAMPLE = 4096, SPREAD_POINTS = 256 };
-enum { NUMBERS_BYTES = 64 << 10 }; /* of the pinned block, for counts */
+enum { NUMBERS_BYTES = 128 << 10 }; /* of the pinned block, for the box and counts */
 
 /* The sides tried, in units of the reach, and how far the stencil reaches from the middle of a cell. */
 constexpr double SIDES[] = {1.0 / 16, 1.0 / 8, 0.25, 0.5, 1, 2, 4, 8, 16, 64};
@@ -39,14 +39,23 @@ inline double unordered(uint64_t bits) {
   return x;
 }
 
+/* What looking at points finds, in one block of memory: 64-bit words that begin with all bits set (the smallest
+ * coordinate of every column, and the first invalid value as row * dim + column), then words that begin with
+ * none (the largest ones, and the number of invalid rows). */
 struct findings {
-  uint64_t invalid_rows;
-  uint64_t first_invalid; /* row * dim + column */
+  uint64_t *words;
+  uint32_t dim;
+  __host__ __device__ uint64_t *min() const { return words; }
+  __host__ __device__ uint64_t &first_invalid() const { return words[dim]; }
+  __host__ __device__ uint64_t *max() const { return words + dim + 1; }
+  __host__ __device__ uint64_t &invalid_rows() const { return words[2 * dim + 1]; }
+  uint64_t half_bytes() const { return (dim + 1) * sizeof(uint64_t); }
 };
+static_assert(2 * (4096 + 1) * sizeof(uint64_t) <= NUMBERS_BYTES, "findings are read through the pinned block");
 
 /* Threads keep to a column each; `threads` is a multiple of the dimension. Where columns are few, a block
  * gathers what its threads found before it tells the device. */
-__global__ void find_box(view points, uint64_t threads, uint64_t *min, uint64_t *max, findings *found) {
+__global__ void find_box(view points, uint64_t threads, findings found) {
   __shared__ double lows[THREADS], highs[THREADS];
   uint64_t t = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
   uint32_t column = (uint32_t)(t % points.dim);
@@ -59,7 +68,7 @@ __global__ void find_box(view points, uint64_t threads, uint64_t *min, uint64_t 
       low = fmin(low, x);
       high = fmax(high, x);
     } else {
-      atomicMin((unsigned long long *)&found->first_invalid, (unsigned long long)(i * points.dim + column));
+      atomicMin((unsigned long long *)&found.first_invalid(), (unsigned long long)(i * points.dim + column));
     }
   }
   lows[threadIdx.x] = low;
@@ -72,19 +81,19 @@ __global__ void find_box(view points, uint64_t threads, uint64_t *min, uint64_t 
     high = fmax(high, highs[i]);
   }
   if (low <= high) {
-    atomicMin((unsigned long long *)&min[column], (unsigned long long)ordered(low));
-    atomicMax((unsigned long long *)&max[column], (unsigned long long)ordered(high));
+    atomicMin((unsigned long long *)&found.min()[column], (unsigned long long)ordered(low));
+    atomicMax((unsigned long long *)&found.max()[column], (unsigned long long)ordered(high));
   }
 }
 
-__global__ void count_invalid(view points, findings *found) {
+__global__ void count_invalid(view points, findings found) {
   uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
   bool invalid = false;
   for (uint32_t c = 0; i < points.n && c < points.dim; c++)
     invalid |= !isfinite(points.get(i, c));
   int count = __syncthreads_count(invalid);
   if (threadIdx.x == 0 && count)
-    atomicAdd((unsigned long long *)&found->invalid_rows, (unsigned long long)count);
+    atomicAdd((unsigned long long *)&found.invalid_rows(), (unsigned long long)count);
 }
 
 __device__ uint64_t hash(uint64_t x) {
@@ -304,8 +313,8 @@ struct planner {
 };
 
 [[noreturn]] void refuse_invalid(const view &points, const char *name, const findings &found) {
-  uint64_t row = found.first_invalid / points.dim;
-  uint32_t column = (uint32_t)(found.first_invalid % points.dim);
+  uint64_t row = found.first_invalid() / points.dim;
+  uint32_t column = (uint32_t)(found.first_invalid() % points.dim);
   double value = 0;
   float narrow = 0;
   const char *at = points.data + (int64_t)row * points.row_stride + (int64_t)column * points.col_stride;
@@ -317,45 +326,41 @@ struct planner {
            "%s: row %llu, column %u is %g (counted from 0; invalid rows in all: %llu); remove such rows, or "
            "skip them",
            name, (unsigned long long)row, column, points.is_f64 ? value : (double)narrow,
-           (unsigned long long)found.invalid_rows);
+           (unsigned long long)found.invalid_rows());
   fail(KITH_ERR_POINTS, text);
 }
 
 void planner::look_at(const view &points, const char *name, uint64_t *invalid) {
-  uint64_t bytes = 2 * dim * sizeof(uint64_t) + sizeof(findings);
-  std::vector<uint64_t> host(2 * dim, UINT64_MAX);
-  std::fill(host.begin() + dim, host.end(), 0);
-  findings none{0, UINT64_MAX};
-  auto room = session.make<char>(bytes, "the box around the points");
-  uint64_t *device_min = (uint64_t *)room.get();
-  findings *device_found = (findings *)(device_min + 2 * dim);
-  check(cudaMemcpyAsync(device_min, host.data(), 2 * dim * 8, cudaMemcpyHostToDevice, session.stream), "box");
-  check(cudaMemcpyAsync(device_found, &none, sizeof none, cudaMemcpyHostToDevice, session.stream), "box");
+  findings host{(uint64_t *)session.pinned, dim};
+  auto room = session.make<uint64_t>(2 * ((uint64_t)dim + 1), "the box around the points");
+  findings device{room.get(), dim};
+  auto read = [&] {
+    check(cudaMemcpyAsync(host.words, device.words, 2 * device.half_bytes(), cudaMemcpyDeviceToHost,
+                          session.stream),
+          "box");
+    session.wait("looking at the points");
+  };
+  check(cudaMemsetAsync(device.min(), 0xFF, device.half_bytes(), session.stream), "box");
+  check(cudaMemsetAsync(device.max(), 0, device.half_bytes(), session.stream), "box");
   uint64_t wanted = std::min<uint64_t>(points.n * dim, (uint64_t)session.multiprocessors * 2048);
   uint64_t threads = std::max<uint64_t>(wanted / dim, 1) * dim;
   if (points.n > 0)
-    find_box<<<blocks_for(threads, THREADS), THREADS, 0, session.stream>>>(points, threads, device_min,
-                                                                           device_min + dim, device_found);
+    find_box<<<blocks_for(threads, THREADS), THREADS, 0, session.stream>>>(points, threads, device);
   check_launch("box");
-  findings found;
-  check(cudaMemcpyAsync(host.data(), device_min, 2 * dim * 8, cudaMemcpyDeviceToHost, session.stream), "box");
-  check(cudaMemcpyAsync(&found, device_found, sizeof found, cudaMemcpyDeviceToHost, session.stream), "box");
-  session.wait("looking at the points");
-  *invalid = 0;
-  if (found.first_invalid != UINT64_MAX) {
-    count_invalid<<<blocks_for(points.n, THREADS), THREADS, 0, session.stream>>>(points, device_found);
+  read();
+  if (host.first_invalid() != UINT64_MAX) {
+    count_invalid<<<blocks_for(points.n, THREADS), THREADS, 0, session.stream>>>(points, device);
     check_launch("invalid rows");
-    check(cudaMemcpyAsync(&found, device_found, sizeof found, cudaMemcpyDeviceToHost, session.stream), "box");
-    session.wait("looking at the points");
-    *invalid = found.invalid_rows;
+    read();
     if (!spec.skip_invalid)
-      refuse_invalid(points, name, found);
+      refuse_invalid(points, name, host);
   }
+  *invalid = host.invalid_rows();
   for (uint32_t c = 0; c < dim; c++) {
-    if (host[c] == UINT64_MAX)
+    if (host.min()[c] == UINT64_MAX)
       continue;
-    min[c] = std::min(min[c], unordered(host[c]));
-    max[c] = std::max(max[c], unordered(host[dim + c]));
+    min[c] = std::min(min[c], unordered(host.min()[c]));
+    max[c] = std::max(max[c], unordered(host.max()[c]));
   }
 }
 
