@@ -33,7 +33,8 @@ const command_entry COMMANDS[] = {
      "Distances are Euclidean, in double precision; a pair at exactly eps\n"
      "belongs to the result. One set gives both (i, j) and (j, i), and no\n"
      "(i, i). Ids are row numbers from 0. Files: .npy, .fbin, .csv .tsv .txt\n"
-     "(with or without a header line), or - for text on standard input.\n"
+     "(with or without a header line), - for text on standard input, HDF5\n"
+     "(file.h5:/path), FITS tables (file.fits[1]), frames (a.gro[3], a.xyz[-1]).\n"
      "An output appears under its name only when it is complete.",
      {{"kith join a.npy --eps 0.01", "counts the pairs"},
       {"kith join a.npy --eps 0.01 --what degrees", "shows how many neighbours the points have"},
@@ -78,6 +79,9 @@ const command_entry COMMANDS[] = {
      "Rows with NaN or infinity are counted, and left out of the statistics.",
      {{"kith info a.npy", NULL},
       {"kith info stars.csv --columns ra,dec", NULL},
+      {"kith info run.h5:/snapshot/positions", NULL},
+      {"kith info 'stars.fits[1]' --columns ra,dec", NULL},
+      {"kith info 'traj.gro[-1]'", "the last frame, and its box"},
       {"cat stars.csv | kith info - --json", NULL},
       {NULL, NULL}},
      command_info},

@@ -41,12 +41,22 @@ static json_t *columns_json(const facts *f) {
   return columns;
 }
 
+/* The edges, or the vectors one behind the other; null where the file has no box. */
+static json_t *box_json(const facts *f) {
+  double box[9];
+  int n = kith_file_box(f->file, box);
+  json_t *list = n > 0 ? json_array() : json_null();
+  for (int i = 0; i < n; i++)
+    json_array_append_new(list, json_number(box[i]));
+  return list;
+}
+
 static json_t *facts_json(const facts *f) {
   return JSON_OBJECT({"path", json_text(kith_file_path(f->file))}, {"n", json_count(f->points->n)},
                      {"dim", json_count(f->points->dim)}, {"type", json_text(type_name(f->points))},
                      {"mapped", json_boolean(kith_file_is_mapped(f->file))},
-                     {"order", json_text(order_name(f->points))}, {"invalid_rows", json_count(f->invalid_rows)},
-                     {"columns", columns_json(f)});
+                     {"order", json_text(order_name(f->points))}, {"box", box_json(f)},
+                     {"invalid_rows", json_count(f->invalid_rows)}, {"columns", columns_json(f)});
 }
 
 static void print_value(double value, FILE *out) {
@@ -72,6 +82,16 @@ static void print_columns(const facts *f, FILE *out) {
   }
 }
 
+static void print_box(const facts *f, FILE *out) {
+  double box[9];
+  int n = kith_file_box(f->file, box);
+  if (n == 3)
+    fprintf(out, "box         %.8g x %.8g x %.8g\n", box[0], box[1], box[2]);
+  for (int i = 0; n == 9 && i < 9; i += 3)
+    fprintf(out, "%s(%.8g, %.8g, %.8g)%s", i ? ", " : "box         ", box[i], box[i + 1], box[i + 2],
+            i == 6 ? "\n" : "");
+}
+
 static void print_facts(const facts *f, FILE *out) {
   char text[TEXT_BYTES];
   fprintf(out, "points      %s\n", text_count(text, f->points->n));
@@ -79,6 +99,7 @@ static void print_facts(const facts *f, FILE *out) {
   fprintf(out, "type        %s\n", type_name(f->points));
   fprintf(out, "storage     %s, %s order\n", kith_file_is_mapped(f->file) ? "mapped" : "in memory",
           order_name(f->points));
+  print_box(f, out);
   text_count(text, f->invalid_rows);
   fprintf(out, "invalid     %s row%s with NaN or infinity\n", text, plural(text));
   print_columns(f, out);

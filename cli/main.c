@@ -44,7 +44,7 @@ static int run(int argc, const char **argv) {
   if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
     return run_help(argc > 2 ? argv[2] : NULL);
   if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
-    return printf("kith %s\n", kith_version()), CLI_OK;
+    return printf("kith %s\nreads %s\n", kith_version(), kith_file_formats()), CLI_OK;
   if (strcmp(name, "--man") == 0) /* for the build, which makes kith.1 with it */
     return man_print(stdout), CLI_OK;
   if (name[0] == '-')

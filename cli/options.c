@@ -58,8 +58,8 @@ const option_entry OPTIONS[] = {
      .help = "the columns to use: names (ra,dec) or numbers from 0 (0,3)"},
     {JOINS, "columns-b", 0, "C", OPTION_TEXT, FIELD(columns_b), .group = INPUT,
      .help = "the columns of B, where they differ from those of A"},
-    {READS, "format", 0, "F", OPTION_CHOICE, FIELD(format), .low = 1, .choices = "npy|text|fbin",
-     .group = INPUT, .help = "npy, text or fbin (default: by the ending of the name)"},
+    {READS, "format", 0, "F", OPTION_CHOICE, FIELD(format), .low = 1, .choices = "npy|text|fbin|gro|xyz|hdf5|fits",
+     .group = INPUT, .help = "npy text fbin gro xyz hdf5 fits (default: by the ending)"},
     {JOINS, "skip-invalid", 0, NULL, OPTION_FLAG, FIELD(skip_invalid), .group = INPUT,
      .help = "leave out rows with NaN or infinity; ids stay the same"},
 

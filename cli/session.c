@@ -80,7 +80,7 @@ static kith_status create_context(session *s, const cli_options *options) {
 }
 
 static kith_status open_file(session *s, const cli_options *options, const char *path, kith_file **out) {
-  static const char *const formats[] = {NULL, "npy", "text", "fbin"};
+  static const char *const formats[] = {NULL, "npy", "text", "fbin", "gro", "xyz", "hdf5", "fits"};
   kith_file_options file = kith_file_options_init();
   file.format = formats[options->format];
   file.columns = out == &s->file_b && options->columns_b ? options->columns_b : options->columns;

@@ -156,14 +156,21 @@ typedef struct kith_file kith_file;
 typedef struct kith_file_options {
   size_t struct_size;
   const char *columns; /* NULL: all. "ra,dec" (names, from a header) or "0,3" (numbers from 0) */
-  const char *format;  /* NULL: from the name's ending. "npy", "text" or "fbin" */
+  const char *format;  /* NULL: from the name's ending. "npy", "text", "fbin", "gro", "xyz", "hdf5" or "fits" */
 } kith_file_options;
 
 KITH_API kith_file_options kith_file_options_init(void);
 
 /* Opens .npy (versions 1 to 3; f4, f8 and integers that convert exactly; C or Fortran order; both byte
  * orders), .csv .tsv .txt (optional header line), .fbin (int32 n, int32 dim, float32 rows), or "-" for text
- * on standard input. options may be NULL. Integers that float64 cannot hold exactly are refused. */
+ * on standard input. options may be NULL. Integers that float64 cannot hold exactly are refused.
+ *
+ * These hold more than one set of points, and the name chooses: .gro and .xyz .extxyz "traj.gro[3]", a frame
+ * counted from 0 ("[-1]": the last; none: the first); .h5 .hdf5 .he5 .nc4 "file.h5:/group/data", a dataset of
+ * n x dim numbers or of records, or a group of columns; .fits .fit .fts "file.fits[1]" or "[NAME]", a binary
+ * table (none: the first). A file whose name is the whole text wins. HDF5 and FITS are read by their own
+ * libraries, if the build has them, under a lock of kith's own: a program that uses HDF5 in other threads
+ * meanwhile needs an HDF5 built to be thread-safe. */
 KITH_API kith_status kith_file_open(kith_context *ctx, const char *path, const kith_file_options *options,
                                     kith_file **out);
 KITH_API void kith_file_close(kith_file *file);
@@ -173,6 +180,15 @@ KITH_API const kith_points *kith_file_points(const kith_file *file);
 
 /* The name of column c as the file's header gives it, or NULL where there is none. */
 KITH_API const char *kith_file_column(const kith_file *file, uint32_t c);
+
+/* The box of a periodic system, where the file gives one (.gro, .xyz): returns how many numbers it wrote. 0: no
+ * box; 3: the edges of a box along x, y and z; 9: the lattice vectors a, b and c, one behind the other. An edge
+ * or a vector of zeros means that the system is not periodic that way. The box is in the units of the file, and
+ * is that of x, y and z whatever columns are chosen. */
+KITH_API int kith_file_box(const kith_file *file, double box[9]);
+
+/* The formats that this build reads, with blanks between: "npy text fbin gro xyz", and "hdf5" and "fits". */
+KITH_API const char *kith_file_formats(void);
 
 /* The path as given to kith_file_open, and whether the data is mapped rather than held in memory. */
 KITH_API const char *kith_file_path(const kith_file *file);

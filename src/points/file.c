@@ -1,4 +1,4 @@
-/* Files of points: opening, the choice of a reader, the choice of columns. See section 2 of kith.h.
+/* Files of points: their names, opening, the choice of a reader. See section 2 of kith.h.
  *
  * A regular file is mapped as a whole; the reader either keeps the map (file->keeps_map), and the points lie
  * in it, or fills memory of its own, and the map goes when the file is open. Pipes are for text only. The
@@ -14,161 +14,69 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- Columns ------------------------------------------------------------------------------------------ */
+/* ---- The name ----------------------------------------------------------------------------------------- */
 
-/* One entry of the columns option, blanks around it removed. */
-typedef struct column_word {
-  const char *begin;
-  int length;
-} column_word;
+/* A name, taken apart: "file.h5:/group/data" and "file.fits[1]" choose a part of a file. */
+typedef struct file_name {
+  char *path;       /* owned; NULL: the name is the path */
+  const char *part; /* behind the path, in the same block */
+  char form;        /* ':' or '[', or '\0' without a part */
+} file_name;
 
-static column_word next_word(const char **at) {
-  const char *begin = *at + strspn(*at, " \t"), *end = begin + strcspn(begin, ",");
-  *at = *end ? end + 1 : end;
-  while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
-    end--;
-  return (column_word){.begin = begin, .length = (int)(end - begin)};
+static bool exists(const char *path) {
+  struct stat about;
+  return stat(path, &about) == 0;
 }
 
-/* The word as a number; false if it is not made of digits. A number too long to count is UINT64_MAX. */
-static bool word_number(column_word word, uint64_t *number) {
-  *number = 0;
-  for (int i = 0; i < word.length; i++) {
-    if (word.begin[i] < '0' || word.begin[i] > '9')
-      return false;
-    if (__builtin_mul_overflow(*number, 10, number) ||
-        __builtin_add_overflow(*number, (uint64_t)(word.begin[i] - '0'), number))
-      *number = UINT64_MAX / 16; /* stays far beyond any column, whatever digits follow */
+/* Copies the name and cuts it where the part begins; keeps the copy if the path is that of a file. */
+static kith_status cut_name(kith_context *ctx, const char *name, uint64_t at, file_name *out) {
+  uint64_t length = strlen(name);
+  char *copy = kith_alloc(&ctx->memory, length + 1);
+  if (!copy)
+    return kith_fail_memory(ctx, length + 1, "the name of a file");
+  memcpy(copy, name, length + 1);
+  copy[at] = '\0';
+  if (!exists(copy)) {
+    kith_free(copy);
+    return KITH_OK;
   }
-  return word.length > 0;
-}
-
-/* Writes the names as "ra, dec, ...", as many as fit. */
-static void list_names(const kith_names *names, char *out, size_t size) {
-  size_t used = 0;
-  out[0] = '\0';
-  for (uint32_t i = 0; i < names->n; i++) {
-    size_t length = strlen(names->name[i]);
-    if (used + length + sizeof ", ..." > size) {
-      snprintf(out + used, size - used, "...");
-      return;
-    }
-    used += (size_t)snprintf(out + used, size - used, "%s%s", names->name[i], i + 1 < names->n ? ", " : "");
-  }
-}
-
-static kith_status fail_no_name(const kith_input *input, const kith_names *names, uint64_t n_columns,
-                                column_word word) {
-  if (!names)
-    return kith_fail(
-        input->ctx, KITH_ERR_ARGUMENT,
-        "%s: there is no column '%.*s', for the columns have no names; choose by number, 0 to %llu",
-        input->name, word.length, word.begin, (unsigned long long)(n_columns - 1));
-  char list[512];
-  list_names(names, list, sizeof list);
-  return kith_fail(input->ctx, KITH_ERR_ARGUMENT, "%s: there is no column '%.*s'; there are: %s", input->name,
-                   word.length, word.begin, list);
-}
-
-/* Finds the one column with the name. */
-static kith_status find_name(const kith_input *input, const kith_names *names, uint64_t n_columns,
-                             column_word word, uint64_t *column) {
-  *column = UINT64_MAX;
-  for (uint32_t i = 0; names && i < names->n; i++) {
-    if (strncmp(names->name[i], word.begin, (size_t)word.length) != 0 || names->name[i][word.length] != '\0')
-      continue;
-    if (*column != UINT64_MAX)
-      return kith_fail(input->ctx, KITH_ERR_ARGUMENT,
-                       "%s: columns %llu and %u are both called '%.*s'; choose by number", input->name,
-                       (unsigned long long)*column, i, word.length, word.begin);
-    *column = i;
-  }
-  return *column == UINT64_MAX ? fail_no_name(input, names, n_columns, word) : KITH_OK;
-}
-
-static kith_status find_column(const kith_input *input, const kith_names *names, uint64_t n_columns,
-                               column_word word, uint64_t *column) {
-  if (word.length == 0)
-    return kith_fail(input->ctx, KITH_ERR_ARGUMENT,
-                     "columns '%s': a column is empty; write numbers or names with commas between",
-                     input->columns);
-  if (!word_number(word, column))
-    return find_name(input, names, n_columns, word, column);
-  if (*column >= n_columns)
-    return kith_fail(input->ctx, KITH_ERR_ARGUMENT, "%s: there is no column %.*s; they are numbered 0 to %llu",
-                     input->name, word.length, word.begin, (unsigned long long)(n_columns - 1));
+  if (name[at] == '[')
+    copy[length - 1] = '\0';
+  *out = (file_name){.path = copy, .part = copy + at + 1, .form = name[at]};
   return KITH_OK;
 }
 
-static kith_status choose_all(const kith_input *input, uint64_t n_columns, kith_columns *chosen) {
-  if (n_columns > KITH_MAX_DIM)
-    return kith_fail(input->ctx, KITH_ERR_ARGUMENT, "%s: %llu columns; choose at most %d of them as dimensions",
-                     input->name, (unsigned long long)n_columns, KITH_MAX_DIM);
-  chosen->n = (uint32_t)n_columns;
-  for (uint32_t c = 0; c < chosen->n; c++)
-    chosen->at[c] = c;
-  return KITH_OK;
-}
-
-kith_status kith_columns_choose(const kith_input *input, const kith_names *names, uint64_t n_columns,
-                                kith_columns *chosen) {
-  if (!input->columns)
-    return choose_all(input, n_columns, chosen);
-  const char *at = input->columns;
-  bool more = true;
-  for (chosen->n = 0; more; chosen->n++) {
-    uint64_t column = 0;
-    column_word word = next_word(&at);
-    more = *at != '\0' || (at > input->columns && at[-1] == ',');
-    kith_status status = find_column(input, names, n_columns, word, &column);
-    if (status)
-      return status;
-    if (chosen->n == KITH_MAX_DIM || column > UINT32_MAX)
-      return kith_fail(input->ctx, KITH_ERR_ARGUMENT, "%s: too many columns; choose at most %d", input->name,
-                       KITH_MAX_DIM);
-    for (uint32_t c = 0; c < chosen->n; c++)
-      if (chosen->at[c] == column)
-        return kith_fail(input->ctx, KITH_ERR_ARGUMENT, "columns '%s': column %llu is there twice",
-                         input->columns, (unsigned long long)column);
-    chosen->at[chosen->n] = (uint32_t)column;
-  }
-  return KITH_OK;
-}
-
-kith_status kith_names_pick(kith_context *ctx, const kith_names *names, const kith_columns *chosen,
-                            kith_names *picked) {
-  uint64_t bytes = (uint64_t)chosen->n * sizeof(char *);
-  for (uint32_t c = 0; c < chosen->n; c++)
-    bytes += strlen(names->name[chosen->at[c]]) + 1;
-  char **name = kith_alloc(&ctx->memory, bytes);
-  if (!name)
-    return kith_fail_memory(ctx, bytes, "the names of columns");
-  char *text = (char *)(name + chosen->n);
-  for (uint32_t c = 0; c < chosen->n; c++) {
-    name[c] = text;
-    text = stpcpy(text, names->name[chosen->at[c]]) + 1;
-  }
-  *picked = (kith_names){.n = chosen->n, .name = name};
-  return KITH_OK;
+/* Takes a name apart. A file that has the whole name wins, and a part needs a file in front of it; so a name
+ * that leads nowhere stays whole. */
+static kith_status split_name(kith_context *ctx, const char *name, file_name *out) {
+  *out = (file_name){0};
+  size_t length = strlen(name);
+  if (exists(name) || strcmp(name, "-") == 0 || length == 0)
+    return KITH_OK;
+  const char *bracket = name[length - 1] == ']' ? strrchr(name, '[') : NULL;
+  kith_status status = bracket ? cut_name(ctx, name, (uint64_t)(bracket - name), out) : KITH_OK;
+  for (const char *at = strstr(name, ":/"); at && !status && !out->path; at = strstr(at + 1, ":/"))
+    status = cut_name(ctx, name, (uint64_t)(at - name), out);
+  return status;
 }
 
 /* ---- The input ---------------------------------------------------------------------------------------- */
 
-static kith_status open_input(kith_input *input, const char *path) {
-  if (strcmp(path, "-") == 0) {
+static kith_status open_input(kith_input *input) {
+  if (strcmp(input->path, "-") == 0) {
     input->name = "standard input";
     input->is_stdin = true;
     input->fd = STDIN_FILENO;
     return KITH_OK;
   }
-  const char *base = strrchr(path, '/'), *dot = strrchr(base ? base : path, '.');
-  input->name = path;
+  const char *base = strrchr(input->path, '/'), *dot = strrchr(base ? base : input->path, '.');
   input->ending = dot ? dot : "";
-  input->fd = open(path, O_RDONLY | O_CLOEXEC);
+  input->fd = open(input->path, O_RDONLY | O_CLOEXEC);
   if (input->fd < 0 && errno == ENOENT)
-    return kith_fail(input->ctx, KITH_ERR_IO, "%s: there is no such file", path);
+    return kith_fail(input->ctx, KITH_ERR_IO, "%s: there is no such file", input->path);
   if (input->fd < 0)
-    return kith_fail(input->ctx, KITH_ERR_IO, "%s: the file cannot be opened: %s", path, strerror(errno));
+    return kith_fail(input->ctx, KITH_ERR_IO, "%s: the file cannot be opened: %s", input->path,
+                     strerror(errno));
   return KITH_OK;
 }
 
@@ -197,35 +105,99 @@ static kith_status map_input(kith_input *input) {
 
 typedef struct file_reader {
   const char *format, *ending;
-  kith_status (*read)(const kith_input *input, kith_file *file);
+  char part; /* what may choose within the file: ':' a path, '[' a number or a name, '\0' nothing */
+  kith_status (*read)(const kith_input *input, kith_file *file); /* NULL: not in this build */
 } file_reader;
 
-static const file_reader READERS[] = {{"npy", ".npy", kith_read_npy},
-                                      {"text", ".csv", kith_read_text},
-                                      {"text", ".tsv", kith_read_text},
-                                      {"text", ".txt", kith_read_text},
-                                      {"fbin", ".fbin", kith_read_fbin}};
+#ifdef KITH_HAVE_HDF5
+#define READ_HDF5 kith_read_hdf5
+#else
+#define READ_HDF5 NULL
+#endif
+#ifdef KITH_HAVE_FITS
+#define READ_FITS kith_read_fits
+#else
+#define READ_FITS NULL
+#endif
 
-static kith_status choose_reader(const kith_input *input, const char *format, const file_reader **out) {
+static const file_reader READERS[] = {
+    {"npy", ".npy", 0, kith_read_npy},    {"text", ".csv", 0, kith_read_text},
+    {"text", ".tsv", 0, kith_read_text},  {"text", ".txt", 0, kith_read_text},
+    {"fbin", ".fbin", 0, kith_read_fbin}, {"gro", ".gro", '[', kith_read_gro},
+    {"xyz", ".xyz", '[', kith_read_xyz},  {"xyz", ".extxyz", '[', kith_read_xyz},
+    {"hdf5", ".h5", ':', READ_HDF5},      {"hdf5", ".hdf5", ':', READ_HDF5},
+    {"hdf5", ".he5", ':', READ_HDF5},     {"hdf5", ".nc4", ':', READ_HDF5},
+    {"fits", ".fits", '[', READ_FITS},    {"fits", ".fit", '[', READ_FITS},
+    {"fits", ".fts", '[', READ_FITS},
+};
+
+enum { N_READERS = sizeof READERS / sizeof *READERS };
+
+static const char FORMATS[] = "npy, text, fbin, gro, xyz, hdf5 or fits";
+
+const char *kith_file_formats(void) {
+#if defined KITH_HAVE_HDF5 && defined KITH_HAVE_FITS
+  return "npy text fbin gro xyz hdf5 fits";
+#elif defined KITH_HAVE_HDF5
+  return "npy text fbin gro xyz hdf5";
+#elif defined KITH_HAVE_FITS
+  return "npy text fbin gro xyz fits";
+#else
+  return "npy text fbin gro xyz";
+#endif
+}
+
+static const file_reader *find_reader(const kith_input *input, const char *format) {
+  for (int i = 0; i < N_READERS; i++)
+    if (format ? strcmp(format, READERS[i].format) == 0 : strcasecmp(input->ending, READERS[i].ending) == 0)
+      return &READERS[i];
+  return NULL;
+}
+
+static kith_status fail_no_reader(const kith_input *input, const char *format) {
+  if (format)
+    return kith_fail(input->ctx, KITH_ERR_ARGUMENT, "unknown format '%s'; use %s", format, FORMATS);
+  return kith_fail(input->ctx, KITH_ERR_ARGUMENT,
+                   "%s: the ending of the name tells no format that kith reads (.npy .csv .tsv .txt .fbin .gro "
+                   ".xyz .h5 .hdf5 .fits); give the format: %s",
+                   input->name, FORMATS);
+}
+
+static kith_status fail_not_built(const kith_input *input, const file_reader *reader) {
+  bool is_hdf5 = strcmp(reader->format, "hdf5") == 0;
+  return kith_fail(input->ctx, KITH_ERR_UNSUPPORTED,
+                   "%s: this kith was built without %s; install %s and build it again, or convert the file to "
+                   ".npy",
+                   input->name, is_hdf5 ? "HDF5" : "CFITSIO", is_hdf5 ? "libhdf5-dev" : "libcfitsio-dev");
+}
+
+/* A part in a form that the format does not have. */
+static kith_status fail_part(const kith_input *input, const file_reader *reader, const file_name *name) {
+  const char *open = name->form == '[' ? "[" : ":", *close = name->form == '[' ? "]" : "";
+  static const char NONE[] = "nothing within such a file can be chosen; leave it out";
+  const char *hint = reader->part == ':' ? "write FILE:/path/to/dataset"
+                     : reader->part == '[' && strcmp(reader->format, "fits") == 0
+                         ? "write FILE[1] for a table by its number, or FILE[NAME]"
+                     : reader->part == '[' ? "write FILE[3] for a frame, counted from 0"
+                                           : NONE;
+  return kith_fail(input->ctx, KITH_ERR_ARGUMENT, "%s: '%s%s%s' does not suit the format %s: %s", input->path,
+                   open, input->part, close, reader->format, hint);
+}
+
+static kith_status choose_reader(const kith_input *input, const char *format, const file_name *name,
+                                 const file_reader **out) {
   bool is_pipe = !input->bytes;
   if (!format && (input->is_stdin || (is_pipe && !*input->ending)))
     format = "text"; /* the only one that a pipe may carry */
-  *out = NULL;
-  for (size_t i = 0; i < sizeof READERS / sizeof *READERS && !*out; i++)
-    if (format ? strcmp(format, READERS[i].format) == 0 : strcasecmp(input->ending, READERS[i].ending) == 0)
-      *out = &READERS[i];
-  if (!*out && format)
-    return kith_fail(input->ctx, KITH_ERR_ARGUMENT, "unknown format '%s'; use npy, text or fbin", format);
-  if (!*out)
-    return kith_fail(
-        input->ctx, KITH_ERR_ARGUMENT,
-        "%s: the ending of the name tells no format that kith reads (.npy .csv .tsv .txt .fbin); give "
-        "the format: npy, text or fbin",
-        input->name);
-  if (is_pipe && (*out)->read != kith_read_text)
+  const file_reader *reader = *out = find_reader(input, format);
+  if (!reader)
+    return fail_no_reader(input, format);
+  if (is_pipe && reader->read != kith_read_text)
     return kith_fail(input->ctx, KITH_ERR_IO, "%s: %s cannot be read from a pipe; save it as a file first",
-                     input->name, (*out)->format);
-  return KITH_OK;
+                     input->name, reader->format);
+  if (name->form && name->form != reader->part)
+    return fail_part(input, reader, name);
+  return reader->read ? KITH_OK : fail_not_built(input, reader);
 }
 
 /* ---- The file ----------------------------------------------------------------------------------------- */
@@ -244,18 +216,52 @@ static kith_status create_file(kith_context *ctx, const char *path, kith_file **
   return KITH_OK;
 }
 
-static kith_status read_file(kith_input *input, const char *path, const char *format, kith_file **out) {
+static kith_status read_file(kith_input *input, const char *format, const file_name *name, kith_file **out) {
   const file_reader *reader = NULL;
-  kith_status status = open_input(input, path);
+  kith_status status = open_input(input);
   if (!status)
     status = map_input(input);
   if (!status)
-    status = choose_reader(input, format, &reader);
+    status = choose_reader(input, format, name, &reader);
   if (!status)
-    status = create_file(input->ctx, path, out);
+    status = create_file(input->ctx, input->is_stdin ? input->path : input->name, out);
   if (!status)
     status = reader->read(input, *out);
   return status ? status : kith_points_check(input->ctx, &(*out)->points, input->name);
+}
+
+/* Opens the file that the options describe, and closes what served to read it. */
+static kith_status open_file(kith_context *ctx, const char *path, const kith_file_options *options,
+                             kith_file **out) {
+  file_name name;
+  kith_status status = split_name(ctx, path, &name);
+  if (status)
+    return status;
+  kith_input input = {.ctx = ctx,
+                      .name = path,
+                      .path = name.path ? name.path : path,
+                      .part = name.part,
+                      .ending = "",
+                      .columns = options->columns,
+                      .fd = -1};
+  kith_file *file = NULL;
+  status = read_file(&input, options->format, &name, &file);
+  if (!status && file->keeps_map) {
+    file->map = (void *)(uintptr_t)input.bytes;
+    file->map_bytes = input.n_bytes;
+  } else if (input.bytes) {
+    munmap((void *)(uintptr_t)input.bytes, input.n_bytes);
+  }
+  if (input.fd >= 0 && !input.is_stdin)
+    close(input.fd);
+  kith_free(name.path);
+  if (status) {
+    kith_file_close(file);
+    return status;
+  }
+  ctx->message[0] = '\0'; /* a reader may have tried something that failed, and found another way */
+  *out = file;
+  return KITH_OK;
 }
 
 kith_status kith_file_open(kith_context *ctx, const char *path, const kith_file_options *options,
@@ -268,31 +274,11 @@ kith_status kith_file_open(kith_context *ctx, const char *path, const kith_file_
   if (!path || !out)
     return kith_fail(ctx, KITH_ERR_ARGUMENT,
                      "kith_file_open needs a path and a place for the file; one is NULL");
-  status = kith_check_cancel(ctx);
-  if (status)
-    return kith_call_end(ctx, status);
   kith_file_options opt = kith_file_options_init();
   if (options)
     memcpy(&opt, options, options->struct_size < sizeof opt ? options->struct_size : sizeof opt);
-  kith_input input = {.ctx = ctx, .name = path, .ending = "", .columns = opt.columns, .fd = -1};
-  kith_file *file = NULL;
-  status = read_file(&input, path, opt.format, &file);
-  if (!status && file->keeps_map) {
-    file->map = (void *)(uintptr_t)input.bytes;
-    file->map_bytes = input.n_bytes;
-  } else if (input.bytes) {
-    munmap((void *)(uintptr_t)input.bytes, input.n_bytes);
-  }
-  if (input.fd >= 0 && !input.is_stdin)
-    close(input.fd);
-  if (status) {
-    kith_file_close(file);
-    file = NULL;
-  } else {
-    ctx->message[0] = '\0'; /* a reader may have tried something that failed, and found another way */
-  }
-  *out = file;
-  return kith_call_end(ctx, status);
+  status = kith_check_cancel(ctx);
+  return kith_call_end(ctx, status ? status : open_file(ctx, path, &opt, out));
 }
 
 void kith_file_close(kith_file *file) {
@@ -314,3 +300,9 @@ const char *kith_file_column(const kith_file *file, uint32_t c) {
 const char *kith_file_path(const kith_file *file) { return file->path; }
 
 int kith_file_is_mapped(const kith_file *file) { return file->map != NULL; }
+
+int kith_file_box(const kith_file *file, double box[9]) {
+  if (file->n_box > 0)
+    memcpy(box, file->box, (size_t)file->n_box * sizeof *box);
+  return file->n_box;
+}

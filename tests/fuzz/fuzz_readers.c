@@ -1,6 +1,7 @@
 /* Feeds arbitrary bytes to the readers of files.
  *
- * The first byte chooses the format, file or pipe, and the columns; the rest is the file. Whatever it holds,
+ * The first byte chooses the format, file or pipe, the columns, and for frames which one; the rest is the file.
+ * HDF5 and FITS are not among the formats: their libraries would be fuzzed, not kith. Whatever it holds,
  * opening must end with a status and, if it failed, a message; the points of a file that did open must all be
  * readable. With KITH_FUZZ_REPLAY defined, a main function replays the files given as arguments. */
 #include "points/points.h"
@@ -52,20 +53,27 @@ static void touch_points(kith_context *ctx, const kith_file *file) {
     abort();
   for (uint32_t c = 0; c <= points->dim; c++)
     kith_file_column(file, c);
+  double box[9];
+  for (int i = kith_file_box(file, box) - 1; i >= 0; i--)
+    if (!isfinite(box[i]))
+      abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
-  static const char *const FORMATS[] = {"npy", "text", "fbin", "text"};
+  static const char *const FORMATS[] = {"npy", "text", "fbin", "text"}, *const FRAMES[] = {"gro", "xyz"};
+  static const char *const PARTS[] = {"", "[1]", "[-1]", "[-2]"};
   static const char *const COLUMNS[] = {NULL, "1", "2,0,1", "ra,dec", "x,0"};
   if (n == 0)
     return 0;
   kith_context *ctx = fuzz_context();
   kith_file_options options = kith_file_options_init();
-  options.format = FORMATS[bytes[0] % 4];
+  unsigned kind = bytes[0] / 20; /* 0: the formats without parts */
+  options.format = kind > 0 ? FRAMES[bytes[0] % 2] : FORMATS[bytes[0] % 4];
   options.columns = COLUMNS[bytes[0] / 4 % 5];
-  int fd = bytes[0] % 4 == 3 ? pipe_of_bytes(bytes + 1, n - 1) : file_of_bytes(bytes + 1, n - 1);
+  bool is_pipe = kind == 0 && bytes[0] % 4 == 3;
+  int fd = is_pipe ? pipe_of_bytes(bytes + 1, n - 1) : file_of_bytes(bytes + 1, n - 1);
   char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  snprintf(path, sizeof path, "/proc/self/fd/%d%s", fd, kind > 0 ? PARTS[kind % 4] : "");
   kith_file *file;
   if (kith_file_open(ctx, path, &options, &file) == KITH_OK)
     touch_points(ctx, file);

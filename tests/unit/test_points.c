@@ -1,13 +1,5 @@
 /* Tests of points/: views, summaries, statistics, and the readers of npy, text and fbin files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "base/context.h"
-#include "points/points.h"
+#include "file_support.h"
 
 #include <inttypes.h>
 #include <locale.h>
@@ -18,41 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static kith_context *ctx;
-static char folder[] = "/tmp/kith_points_XXXXXX";
-
 /* ---- Helpers ------------------------------------------------------------------------------------------ */
-
-static kith_context *make_context(uint32_t threads, uint64_t memory) {
-  kith_context_options options = kith_context_options_init();
-  options.threads = threads;
-  options.memory_bytes = memory;
-  kith_context *made;
-  assert_int_equal(kith_context_create(&options, &made), KITH_OK);
-  return made;
-}
-
-/* The path of a file in the test's folder; valid until the second next call. */
-static const char *path_of(const char *name) {
-  static char paths[2][300];
-  static int turn;
-  turn = !turn;
-  snprintf(paths[turn], sizeof paths[turn], "%s/%s", folder, name);
-  return paths[turn];
-}
-
-static const char *write_bytes(const char *name, const void *bytes, size_t n) {
-  const char *path = path_of(name);
-  FILE *file = fopen(path, "wb");
-  assert_non_null(file);
-  assert_int_equal(fwrite(bytes, 1, n, file), n);
-  assert_int_equal(fclose(file), 0);
-  return path;
-}
-
-static const char *write_text(const char *name, const char *text) {
-  return write_bytes(name, text, strlen(text));
-}
 
 /* An npy file of a version, with its header text as given (padded as numpy does unless `pad` is 0). */
 typedef struct npy_case {
@@ -80,61 +38,6 @@ static const char *write_npy(const char *name, npy_case c) {
   if (c.data_bytes > 0)
     memcpy(bytes + at + length, c.data, c.data_bytes);
   return write_bytes(name, bytes, at + length + c.data_bytes);
-}
-
-static kith_file *open_with(const char *path, const char *columns, const char *format) {
-  kith_file_options options = kith_file_options_init();
-  options.columns = columns;
-  options.format = format;
-  kith_file *file;
-  kith_status status = kith_file_open(ctx, path, &options, &file);
-  if (status != KITH_OK)
-    fail_msg("%s: %s", path, kith_message(ctx));
-  assert_string_equal(kith_message(ctx), "");
-  assert_string_equal(kith_file_path(file), path);
-  return file;
-}
-
-/* Opening must fail with the status, and the message must hold each of the words (NULL: no more). */
-static void expect_failure(const char *path, const char *columns, const char *format, kith_status expected,
-                           const char *const *words) {
-  kith_file_options options = kith_file_options_init();
-  options.columns = columns;
-  options.format = format;
-  kith_file *file = (kith_file *)&options;
-  uint64_t used = ctx->memory.used;
-  kith_status status = kith_file_open(ctx, path, &options, &file);
-  if (status != expected)
-    fail_msg("%s: %s, expected %s: %s", path, kith_status_name(status), kith_status_name(expected),
-             kith_message(ctx));
-  assert_null(file);
-  assert_int_equal(ctx->memory.used, used);
-  for (; *words; words++)
-    if (!strstr(kith_message(ctx), *words))
-      fail_msg("'%s' is not in: %s", *words, kith_message(ctx));
-}
-
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-static void check_values(const kith_points *points, uint64_t n, uint32_t dim, const double *values) {
-  assert_int_equal(points->n, n);
-  assert_int_equal(points->dim, dim);
-  for (uint64_t i = 0; i < n; i++)
-    for (uint32_t c = 0; c < dim; c++) {
-      double got = kith_points_get(points, i, c), expected = values[i * dim + c];
-      if (memcmp(&got, &expected, sizeof got) != 0 && !(isnan(got) && isnan(expected)))
-        fail_msg("row %" PRIu64 ", column %u: %.17g, expected %.17g", i, c, got, expected);
-    }
-}
-
-/* Opens, compares the values, closes; returns whether the file was mapped. */
-static int check_file(const char *path, const char *columns, uint64_t n, uint32_t dim, const double *values) {
-  kith_file *file = open_with(path, columns, NULL);
-  int mapped = kith_file_is_mapped(file);
-  check_values(kith_file_points(file), n, dim, values);
-  kith_file_close(file);
-  assert_int_equal(ctx->memory.used, 0);
-  return mapped;
 }
 
 /* ---- Views -------------------------------------------------------------------------------------------- */
@@ -363,7 +266,8 @@ static void test_files_refused(void **state) {
     expect_failure(write_bytes(EMPTY[i], "", 0), NULL, NULL, KITH_ERR_FORMAT, WORDS(EMPTY[i], "empty"));
   const char *path = write_text("points.dat", "1 2\n");
   expect_failure(path, NULL, NULL, KITH_ERR_ARGUMENT, WORDS("points.dat", ".npy .csv .tsv .txt .fbin"));
-  expect_failure(path, NULL, "hdf5", KITH_ERR_ARGUMENT, WORDS("'hdf5'", "npy, text or fbin"));
+  expect_failure(path, NULL, "hdf", KITH_ERR_ARGUMENT,
+                 WORDS("'hdf'", "npy, text, fbin, gro, xyz, hdf5 or fits"));
   kith_file_close(open_with(path, NULL, "text"));
   if (geteuid() != 0) {
     path = write_text("secret.csv", "1,2\n");
@@ -973,22 +877,6 @@ static void test_allocation_failures(void **state) {
 }
 
 /* ---- The program -------------------------------------------------------------------------------------- */
-
-static int set_up(void **state) {
-  (void)state;
-  if (!mkdtemp(folder))
-    return 1;
-  ctx = make_context(2, 256 << 20);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  kith_context_destroy(ctx);
-  char command[100];
-  snprintf(command, sizeof command, "rm -rf '%s'", folder);
-  return system(command) == 0 ? 0 : 1;
-}
 
 int main(void) {
   const struct CMUnitTest tests[] = {

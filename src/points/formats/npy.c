@@ -1,4 +1,4 @@
-/* Reads .npy, versions 1 to 3, and turns arrays of elements into points (for fbin too).
+/* Reads .npy, versions 1 to 3, and turns arrays of elements into points (for other readers too).
  *
  * Native float32 and float64 are never copied: the points are a view of the mapped file, in C or Fortran
  * order. Other elements are converted, which is exact or refused: up to 16 bits to float32, the rest to
@@ -99,22 +99,44 @@ static uint32_t convert_row(const kith_array *array, const kith_columns *chosen,
   return chosen->n;
 }
 
+uint64_t kith_elements_convert(const kith_element_run *run) {
+  for (uint64_t i = 0; i < run->n; i++) {
+    uint64_t bits = load_bits(run->from + (int64_t)i * run->from_stride, run->element->bytes, false);
+    if (!is_exact(bits, run->element))
+      return i;
+    double value = value_of_bits(bits, run->element);
+    char *to = run->to + (int64_t)i * run->to_stride;
+    if (run->dtype == KITH_F32)
+      *(float *)(void *)to = (float)value;
+    else
+      *(double *)(void *)to = value;
+  }
+  return run->n;
+}
+
+kith_status kith_fail_inexact(const kith_input *input, const kith_element *element, uint64_t bits, uint64_t row,
+                              const char *column) {
+  char number[32];
+  if (element->kind == 'i')
+    snprintf(number, sizeof number, "%" PRId64, (int64_t)bits);
+  else
+    snprintf(number, sizeof number, "%" PRIu64, bits);
+  return kith_fail(input->ctx, KITH_ERR_FORMAT,
+                   "%s: row %" PRIu64
+                   ", column %s holds %s, which float64 cannot hold exactly; scale or round the "
+                   "array and save it as float64",
+                   input->name, row, column, number);
+}
+
 static kith_status fail_inexact(const kith_input *input, const kith_array *array, const kith_columns *chosen,
                                 uint64_t row) {
   const char *begin = array->data + (int64_t)row * array->row_stride;
   double discard[KITH_MAX_DIM];
   uint32_t column = chosen->at[convert_row(array, chosen, begin, discard)];
   uint64_t bits = load_bits(begin + (int64_t)column * array->column_stride, 8, array->swapped);
-  char number[32];
-  if (array->element->kind == 'i')
-    snprintf(number, sizeof number, "%" PRId64, (int64_t)bits);
-  else
-    snprintf(number, sizeof number, "%" PRIu64, bits);
-  return kith_fail(input->ctx, KITH_ERR_FORMAT,
-                   "%s: row %" PRIu64
-                   ", column %u holds %s, which float64 cannot hold exactly; scale or round the "
-                   "array and save it as float64",
-                   input->name, row, column, number);
+  char number[16];
+  snprintf(number, sizeof number, "%u", column);
+  return kith_fail_inexact(input, array->element, bits, row, number);
 }
 
 /* Rows being converted, shared by the threads. */
@@ -142,23 +164,31 @@ static void convert_share(void *argument, uint64_t share) {
   }
 }
 
+kith_status kith_file_make_values(const kith_input *input, uint64_t n, uint32_t dim, kith_dtype dtype,
+                                  kith_file *file) {
+  uint64_t row_bytes = (uint64_t)dim * (dtype == KITH_F32 ? 4 : 8), bytes;
+  if (__builtin_mul_overflow(n, row_bytes, &bytes))
+    bytes = UINT64_MAX;
+  file->values = kith_alloc(&input->ctx->memory, bytes);
+  if (!file->values)
+    return kith_fail_memory(input->ctx, bytes, input->name);
+  file->points =
+      dtype == KITH_F32 ? kith_points_f32(file->values, n, dim) : kith_points_f64(file->values, n, dim);
+  return kith_points_check(input->ctx, &file->points, input->name); /* before they are read, not only after */
+}
+
 static kith_status copy_array(const kith_input *input, const kith_array *array, const kith_columns *chosen,
                               kith_file *file) {
-  uint64_t row_bytes = (uint64_t)chosen->n * (array->element->dtype == KITH_F32 ? 4 : 8), bytes;
-  if (__builtin_mul_overflow(array->n_rows, row_bytes, &bytes))
-    bytes = UINT64_MAX;
-  char *values = file->values = kith_alloc(&input->ctx->memory, bytes);
-  if (!values)
-    return kith_fail_memory(input->ctx, bytes, input->name);
-  conversion c = {.array = array, .chosen = chosen, .values = values, .row_bytes = row_bytes};
+  kith_status status = kith_file_make_values(input, array->n_rows, chosen->n, array->element->dtype, file);
+  if (status)
+    return status;
+  conversion c = {
+      .array = array, .chosen = chosen, .values = file->values, .row_bytes = (uint64_t)file->points.row_stride};
   c.shares = kith_shares(input->ctx, array->n_rows, 4096);
   atomic_store(&c.inexact_row, UINT64_MAX);
   kith_each(input->ctx, c.shares, convert_share, &c);
   if (atomic_load(&c.inexact_row) != UINT64_MAX)
     return fail_inexact(input, array, chosen, atomic_load(&c.inexact_row));
-  file->points = array->element->dtype == KITH_F32
-                     ? kith_points_f32((const float *)(const void *)values, array->n_rows, chosen->n)
-                     : kith_points_f64((const double *)(const void *)values, array->n_rows, chosen->n);
   return KITH_OK;
 }
 

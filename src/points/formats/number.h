@@ -2,7 +2,7 @@
  *
  * A number is [sign] digits [. digits] [e [sign] digits], or nan, inf, infinity. The value is rounded
  * correctly: up to 19 digits and a power of ten up to 27 by exact integer arithmetic, the few others by
- * strtod. Everything is inline because the reader of text spends its time here. Only text.c includes it. */
+ * strtod. Everything is inline because the readers of text spend their time here. Only they include it. */
 #ifndef KITH_POINTS_FORMATS_NUMBER_H
 #define KITH_POINTS_FORMATS_NUMBER_H
 
@@ -169,6 +169,16 @@ static inline bool field_value(slice field, locale_t locale, double *value) {
   text[length] = '\0';
   *value = strtod_l(text, NULL, locale);
   return true;
+}
+
+/* A field for a message: short, printable. */
+static inline const char *quote_field(slice field, char out[40]) {
+  size_t length = (size_t)(field.end - field.begin);
+  size_t shown = length < 36 ? length : 32;
+  for (size_t i = 0; i < shown; i++)
+    out[i] = field.begin[i] >= ' ' && field.begin[i] <= '~' ? field.begin[i] : '?';
+  strcpy(out + shown, shown < length ? "..." : "");
+  return out;
 }
 
 #endif

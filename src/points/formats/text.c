@@ -127,16 +127,6 @@ typedef struct text_reader {
   uint64_t n_rows, room;
 } text_reader;
 
-/* A field for a message: short, printable. */
-static const char *quote_field(slice field, char out[40]) {
-  size_t length = (size_t)(field.end - field.begin);
-  size_t shown = length < 36 ? length : 32;
-  for (size_t i = 0; i < shown; i++)
-    out[i] = field.begin[i] >= ' ' && field.begin[i] <= '~' ? field.begin[i] : '?';
-  strcpy(out + shown, shown < length ? "..." : "");
-  return out;
-}
-
 static kith_status fail_field(const text_reader *reader, slice line, uint32_t field_number) {
   field_walk walk = walk_line(line, reader->delimiter);
   slice field = next_field(&walk);

@@ -18,7 +18,8 @@ for command in join plan gen info devices; do
 done
 golden man kith --man
 
-check 0 'kith 0.1.0' '' kith --version
+check 0 'kith 0.1.0
+reads npy text fbin gro xyz<*>' '' kith --version
 
 # No line of a help text is wider than a terminal.
 label='width of help texts'
