@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { KITH_CUDA_API_VERSION = 2 };
+enum { KITH_CUDA_API_VERSION = 3 };
 
 typedef struct kith_cuda_error {
   char text[512];
@@ -42,6 +42,7 @@ typedef struct kith_cuda_spec {
   int skip_invalid;
   uint32_t index_dims; /* 0: choose */
   double cell_side;    /* 0: choose */
+  int brute;           /* all points with all */
   kith_kernel kernel;
   kith_cells cells;           /* KITH_KERNEL_POINT */
   kith_order order;           /* likewise */
@@ -59,6 +60,7 @@ typedef struct kith_cuda_info {
   uint32_t dims[8];
   uint32_t index_dims, runs;
   uint32_t tile_queries; /* queries that share their candidates */
+  int dense;             /* all points are joined with all, on tensor cores */
   double cell_side, cell_width;
   double candidates; /* per query, expected */
   double seconds_plan, seconds_index;

@@ -12,6 +12,8 @@
 #include "engine/cuda/device.cuh"
 #include "index/grid.h"
 
+#include <vector>
+
 namespace kith_cuda {
 
 /* Points in device memory. */
@@ -80,12 +82,20 @@ struct tiles {
   buffer<uint32_t> begin; /* n + 1 */
 };
 
+/* Joining all points with all (dense.cuh): how they are narrowed. */
+struct dense_plan {
+  bool wanted = false;
+  std::vector<double> center;
+  double scale = 1; /* a power of two */
+};
+
 struct grid_plan {
   kith_grid grid;
   kith_stencil stencil;
   uint32_t tile_queries; /* at most: a small tile or 32 */
   double candidates;     /* per query, expected */
   double neighbors;      /* likewise */
+  dense_plan dense;
 };
 
 /* Looks at both sets, refuses invalid rows unless they are to be skipped, and chooses grid and tiles. */

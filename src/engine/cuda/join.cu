@@ -111,10 +111,12 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
   index_b = build_index(session, b, spec.one_set ? invalid[0] : invalid[1], plan.grid, is_f64, &cells[0]);
   if (!spec.one_set)
     index_a = build_index(session, a, invalid[0], plan.grid, is_f64, &cells[1]);
+  if (plan.dense.wanted)
+    make_dense();
   if (by_point()) {
     order_queries();
     session.wait("the order of the queries");
-  } else {
+  } else if (!dense) {
     tiles = cut_tiles(session, queries(), plan.grid, plan.tile_queries);
   }
   steps = session.make<kith_step>(plan.stencil.n_steps, "the stencil");
@@ -132,6 +134,18 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
   info.cells = cells[0];
   info.seconds_plan = planned - began;
   info.seconds_index = seconds() - planned;
+}
+
+/* If the device has no room for narrow copies of the points, the grid does without them. */
+void kith_cuda_join::make_dense() {
+  try {
+    dense = std::make_unique<kith_cuda_dense>(*this);
+    session.wait("narrowing the points");
+  } catch (const failure &f) {
+    dense.reset();
+    if (f.status != KITH_ERR_BUDGET && f.status != KITH_ERR_MEMORY)
+      throw;
+  }
 }
 
 void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) const {
@@ -221,7 +235,10 @@ void kith_cuda_join::read_tally(kith_cuda_tally *out, const char *what) {
 
 void kith_cuda_join::count(kith_cuda_tally *out) {
   check(cudaMemsetAsync(total.get(), 0, 2 * sizeof(kith_cuda::tally), session.stream), "count");
-  launch(arguments(COUNT), COUNT);
+  if (dense)
+    dense->count();
+  else
+    launch(arguments(COUNT), COUNT);
   read_tally(out, "count");
 }
 
@@ -242,6 +259,10 @@ void kith_cuda_join::find_degrees(bool collect) {
   degrees = session.make<uint32_t>(a.n, "one count per point");
   check(cudaMemsetAsync(degrees.get(), 0, a.n * sizeof(uint32_t), session.stream), "degrees");
   check(cudaMemsetAsync(total.get(), 0, 2 * sizeof(kith_cuda::tally), session.stream), "degrees");
+  if (dense) {
+    dense->find_degrees(degrees.get());
+    return;
+  }
   uint64_t capacity = collect ? pool_capacity() : 0;
   records = session.make<record>(capacity, "pairs");
   join_args args = arguments(DEGREES);
@@ -337,7 +358,9 @@ void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
     args.first_row = first;
     args.end_row = end;
     args.doubtful = doubtful.get();
-    if (by_point())
+    if (dense)
+      dense->fill(first, end, args.neighbors);
+    else if (by_point())
       fill_points(args, (double)pairs / (double)offset_of(a.n));
     else if (records.get() && n_records > 0)
       place_records<<<blocks_for(n_records * 16, THREADS), THREADS, 0, session.stream>>>(
@@ -345,7 +368,7 @@ void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
     else
       launch(args, FILL);
     check_launch("rows");
-    if (spec.sorted || by_point()) /* the latter in no order of its own */
+    if (spec.sorted || by_point() || dense) /* the latter two in no order of their own */
       sort_rows(first, end, pairs);
     if (spec.distances)
       find_distances<<<blocks_for((end - first) * 32, THREADS), THREADS, 0, session.stream>>>(
@@ -363,8 +386,11 @@ void kith_cuda_join::cover(uint64_t first, uint64_t end) {
   if (first >= window.first && end <= window.end)
     return;
   window = kith_cuda_window{};
-  if (first > 0)
-    records.reset(); /* the table is made in windows: room is worth more than time */
+  if (first > 0) { /* the table is made in windows: room is worth more than time */
+    records.reset();
+    if (dense)
+      dense->forget_pairs();
+  }
   uint64_t last = a.n;
   for (;;) {
     try {

@@ -2,6 +2,7 @@
 #ifndef KITH_ENGINE_CUDA_JOIN_CUH
 #define KITH_ENGINE_CUDA_JOIN_CUH
 
+#include "engine/cuda/dense.cuh"
 #include "engine/cuda/join_tile.cuh"
 
 namespace kith_cuda {
@@ -25,6 +26,7 @@ struct kith_cuda_join {
   kith_cuda::grid_plan plan{};
   kith_cuda::cell_index index_a, index_b; /* index_a is unused when a set is joined with itself */
   kith_cuda::tiles tiles;                 /* join_tile */
+  std::unique_ptr<kith_cuda_dense> dense; /* join_dense, if it is that */
   kith_cuda::buffer<uint32_t> order;      /* join_point: the positions of the queries as they are to be taken */
   double expected_pairs = -1;             /* join_point: from a sample, once there was one */
   kith_cuda::buffer<kith_step> steps;
@@ -50,13 +52,14 @@ struct kith_cuda_join {
 
   const kith_cuda::cell_index &queries() const { return spec.one_set ? index_b : index_a; }
   void wait_for(cudaEvent_t event, const char *what);
+  void wait(const char *what);
   kith_cuda::point_args point_arguments(const kith_cuda::join_args &args,
                                         const kith_cuda::query_batch &batch) const;
 
 private:
   bool by_point() const { return spec.kernel == KITH_KERNEL_POINT; }
   void describe(kith_cuda_info &info, const uint64_t invalid[2]) const;
-  void wait(const char *what);
+  void make_dense();
   kith_cuda::join_args arguments(kith_cuda::operation op) const;
   void launch(const kith_cuda::join_args &args, kith_cuda::operation op);
   void launch_tiles(const kith_cuda::join_args &args, kith_cuda::operation op);

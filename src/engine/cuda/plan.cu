@@ -269,7 +269,7 @@ option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double wi
   double span = std::min(length + 2 * x_side, setting.row_length);
   double inside = k < setting.dim ? 0 : per_reach * std::max(shape.inside - shape.accepts * span, 0.0);
   double loaded = per_reach * (shape.window + shape.steps * span) - inside;
-  bool sieves = prunes(setting.dim);
+  bool sieves = setting.dim <= 8 && prunes(setting.dim);
   double tested = loaded * (sieves ? near_share(k, side, length, shape) : 1);
   double load = COST_LOAD + 2 * setting.dim + (sieves ? 5 * setting.dim + 10 : 0);
   double per_tile = 2 * (loaded / 32 * load + ceil(shape.steps / 32) * COST_FIND + COST_TILE) +
@@ -283,6 +283,13 @@ option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double wi
   o.cost = per_tile / queries;
   return o;
 }
+
+/* ---- all with all -------------------------------------------------------------------------------------- */
+
+/* Seconds, about, on a GPU of the H100's kind; only ratios matter. */
+constexpr double SECONDS_MULTIPLY = 5e-15; /* a column of a pair on tensor cores */
+constexpr double SECONDS_PAIR = 1.2e-13;   /* everything else about a pair there */
+constexpr double SECONDS_TEST = 1e-12;     /* a column of a candidate, by the definition, twice */
 
 /* ---- putting it together -------------------------------------------------------------------------------- */
 
@@ -310,6 +317,9 @@ struct planner {
   std::vector<double> candidates();
   option choose(const std::vector<double> &counts);
   option choose_point(const std::vector<double> &counts);
+  dense_plan choose_dense(const option &grid) const;
+  dense_plan center_points() const;
+  double blur(const dense_plan &dense) const;
 };
 
 [[noreturn]] void refuse_invalid(const view &points, const char *name, const findings &found) {
@@ -510,6 +520,54 @@ option planner::choose_point(const std::vector<double> &counts) {
   return o;
 }
 
+/* The mean of the sample, and the power of two that makes the largest coordinate about it fit half precision.
+ */
+dense_plan planner::center_points() const {
+  enum { LARGEST_EXPONENT = 13 };
+  dense_plan dense;
+  dense.center.resize(dim);
+  double largest = 0;
+  for (uint32_t c = 0; c < dim; c++) {
+    double mean = 0;
+    for (size_t r = 0; r < n_spread; r++)
+      mean += spread[r * dim + c] / (double)n_spread;
+    dense.center[c] = std::min(std::max(mean, min[c]), max[c]);
+    largest = std::max({largest, max[c] - dense.center[c], dense.center[c] - min[c]});
+  }
+  dense.wanted = largest < 1e100 && (largest > 1e-100 || largest == 0);
+  dense.scale = dense.wanted && largest > 0 ? exp2(LARGEST_EXPONENT - ceil(log2(largest))) : 1;
+  return dense;
+}
+
+/* By what factor, about, narrowing lets through more pairs than belong; its logarithm. */
+double planner::blur(const dense_plan &dense) const {
+  double length2 = 0;
+  for (size_t r = 0; r < n_spread; r++)
+    for (uint32_t c = 0; c < dim; c++) {
+      double x = spread[r * dim + c] - dense.center[c];
+      length2 += x * x / (double)n_spread;
+    }
+  double moved = 0x1p-12 * sqrt(length2);
+  return moved == 0 ? 0 : dim * 2 * moved / sqrt(spec.predicate.eps2);
+}
+
+/* Whether to join all points with all instead. */
+dense_plan planner::choose_dense(const option &grid) const {
+  enum { MOST_BLUR = 3 };
+  dense_plan dense = center_points();
+  bool may = spec.kernel == KITH_KERNEL_AUTO && !spec.predicate.everything && n_spread > 0;
+  if (!may || !dense.wanted || spec.brute) {
+    dense.wanted = may && dense.wanted;
+    return dense;
+  }
+  double columns = ceil(dim / 16.0) * 16;
+  double pairs = (double)b.n * (spec.one_set ? 0.5 : 1);
+  double all = pairs * (columns * SECONDS_MULTIPLY + SECONDS_PAIR);
+  dense.wanted = dim > 8 && !spec.index_dims && spec.cell_side == 0 && blur(dense) < MOST_BLUR &&
+                 all < grid.candidates * dim * SECONDS_TEST;
+  return dense;
+}
+
 } // namespace
 
 grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, const view &a, const view &b,
@@ -533,6 +591,7 @@ grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, cons
   plan.tile_queries = best.queries;
   plan.candidates = best.candidates;
   plan.neighbors = planner.neighbors;
+  plan.dense = planner.choose_dense(best);
   kith_grid_make(&plan.grid, &grid_spec, &spec.predicate);
   while (!kith_stencil_make(&plan.stencil, &plan.grid, &grid_spec, &spec.predicate)) {
     grid_spec.k--;
