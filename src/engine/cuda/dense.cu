@@ -103,20 +103,33 @@ struct settling {
   uint32_t dim;
   double eps2;
   bool one_set, half;
+  bool marked;       /* pairs that surely belong are */
   bool early;        /* stop adding up once a pair is too far apart */
   uint32_t *degrees; /* by id; NULL: not wanted */
   tally *total;
 };
 
+/* Coordinates are read 16 bytes at a time: rows of a pair lie anywhere. */
+template <typename T> struct alignas(16) wide {
+  static constexpr uint32_t N = 16 / sizeof(T);
+  T at[N];
+};
+
 /* The definition, which may stop early: sums never fall. */
-template <typename T> __device__ bool is_within(const T *query, const T *candidate, const settling &how) {
-  enum { BETWEEN_CHECKS = 8 };
+template <typename T, typename V>
+__device__ bool is_within(const T *query, const T *candidate, const settling &how) {
+  constexpr uint32_t N = sizeof(V) / sizeof(T), BETWEEN_CHECKS = 8;
   double d2 = 0;
   for (uint32_t c = 0; c < how.dim;) {
     uint32_t stop = min(c + BETWEEN_CHECKS, how.dim);
-    for (; c < stop; c++) {
-      double t = __dsub_rn((double)query[c], (double)candidate[c]);
-      d2 = __dadd_rn(d2, __dmul_rn(t, t));
+    for (; c < stop; c += N) {
+      V a = *(const V *)(query + c);
+      V b = *(const V *)(candidate + c);
+#pragma unroll
+      for (uint32_t i = 0; i < N; i++) {
+        double t = __dsub_rn((double)((const T *)&a)[i], (double)((const T *)&b)[i]);
+        d2 = __dadd_rn(d2, __dmul_rn(t, t));
+      }
     }
     if (how.early && d2 > how.eps2)
       return false;
@@ -124,16 +137,25 @@ template <typename T> __device__ bool is_within(const T *query, const T *candida
   return d2 <= how.eps2;
 }
 
-/* Decides every pair of the list by the definition; strikes out those that do not belong. */
+__device__ uint32_t query_of(unsigned long long pair, bool marked) {
+  return (uint32_t)((marked ? pair & ~SURE_PAIR : pair) >> 32);
+}
+
+template <typename T> __device__ bool belong_together(uint32_t query, uint32_t candidate, const settling &how) {
+  const T *a = (const T *)how.q_coords + (uint64_t)query * how.dim;
+  const T *b = (const T *)how.c_coords + (uint64_t)candidate * how.dim;
+  return how.dim % wide<T>::N == 0 ? is_within<T, wide<T>>(a, b, how) : is_within<T, T>(a, b, how);
+}
+
+/* Decides every pair of the list that is not sure by the definition; strikes out those that do not belong. */
 template <typename T> __global__ void settle_pairs(pair_list list, unsigned long long n, settling how) {
   unsigned long long found = 0;
   for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n;
        i += (unsigned long long)gridDim.x * blockDim.x) {
-    uint32_t query = (uint32_t)(list.pairs[i] >> 32);
-    uint32_t candidate = (uint32_t)list.pairs[i];
-    bool within = is_within((const T *)how.q_coords + (uint64_t)query * how.dim,
-                            (const T *)how.c_coords + (uint64_t)candidate * how.dim, how);
-    if (!within) {
+    unsigned long long pair = list.pairs[i];
+    uint32_t query = query_of(pair, how.marked);
+    uint32_t candidate = (uint32_t)pair;
+    if (!(how.marked && pair & SURE_PAIR) && !belong_together<T>(query, candidate, how)) {
       list.pairs[i] = NO_PAIR;
       continue;
     }
@@ -159,7 +181,7 @@ struct placing {
   uint64_t first, end;
   uint32_t *placed; /* by row of the window */
   uint32_t *neighbors;
-  bool one_set, half;
+  bool one_set, half, marked;
 
   __device__ void put(uint32_t row, uint32_t neighbor) const {
     if (row < first || row >= end)
@@ -173,7 +195,7 @@ __global__ void place_pairs(const unsigned long long *pairs, unsigned long long 
   unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n || pairs[i] == NO_PAIR)
     return;
-  uint32_t a = to.q_ids[(uint32_t)(pairs[i] >> 32)];
+  uint32_t a = to.q_ids[query_of(pairs[i], to.marked)];
   uint32_t b = to.c_ids[(uint32_t)pairs[i]];
   if (to.half) {
     to.put(min(a, b), max(a, b));
@@ -261,6 +283,8 @@ std::unique_ptr<kith_cuda_dense::narrowed> kith_cuda_dense::narrow(const cell_in
   return made;
 }
 
+bool kith_cuda_dense::marks() const { return join.queries().n <= INT32_MAX; }
+
 uint32_t kith_cuda_dense::box_dims() const { return std::min<uint32_t>(join.plan.grid.k, DENSE_BOX_DIMS); }
 
 /* Room for the pairs that are expected and some more, but no more than half of what is free. */
@@ -280,6 +304,7 @@ uint64_t kith_cuda_dense::filter(const part &part) {
   args.box_dims = box_dims();
   args.eps = (float)(sqrt(join.spec.predicate.eps2) * join.plan.dense.scale * (1 + 0x1p-20));
   args.slack = (float)((chunks * chunk_columns / 16 * 40 + 16) * 0x1p-22);
+  args.marks = marks();
   args.one_set = join.spec.one_set;
   args.query_tile = part.query;
   args.candidate_tile = part.candidate;
@@ -317,6 +342,7 @@ void kith_cuda_dense::settle(uint64_t n, uint32_t *degrees) {
                join.spec.predicate.eps2,
                (bool)join.spec.one_set,
                join.spec.half && degrees,
+               marks(),
                true,
                degrees,
                join.total.get()};
@@ -401,8 +427,8 @@ void kith_cuda_dense::fill(uint64_t first, uint64_t end, uint32_t *neighbors) {
   const cell_index &q = join.queries();
   auto placed = session.make<uint32_t>(end - first, "pairs of the rows");
   check(cudaMemsetAsync(placed.get(), 0, (end - first) * sizeof(uint32_t), session.stream), "rows");
-  placing to{q.ids.get(), join.index_b.ids.get(),  join.offsets.get(),  first, end, placed.get(),
-             neighbors,   (bool)join.spec.one_set, (bool)join.spec.half};
+  placing to{q.ids.get(), join.index_b.ids.get(),  join.offsets.get(),   first,  end, placed.get(),
+             neighbors,   (bool)join.spec.one_set, (bool)join.spec.half, marks()};
   if (counts_selves())
     place_selves<<<blocks_for(q.n, THREADS), THREADS, 0, session.stream>>>(q.n, to);
   auto place = [&](uint64_t n) {

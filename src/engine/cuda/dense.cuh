@@ -40,6 +40,7 @@ private:
   std::unique_ptr<narrowed> narrow(const kith_cuda::cell_index &index, const double *center);
   const narrowed &query_side() const { return queries ? *queries : *candidates; }
   uint32_t box_dims() const;
+  bool marks() const;
   bool is_empty() const;
   bool counts_selves() const;
   void make_list();

@@ -6,7 +6,8 @@
  *     s = (eps + e)^2 / 2 + slack - |a|^2 / 2 - |b|^2 / 2 + a . b        (eps, a, b scaled)
  * which is negative only if the pair is surely too far apart: e bounds what narrowing moved the two points by,
  * and slack the rounding of the sum (docs/exactness.md has the proof). What is left, hardly more than the
- * result, goes to a list of pairs, each of which the definition then decides (settle_pairs).
+ * result, goes to a list of pairs. Where s is so large that the pair surely belongs, it is marked; the others
+ * the definition then decides (settle_pairs).
  *
  * One set meets itself once: tiles j >= i only, and in tile i itself the pairs with a larger position. */
 #ifndef KITH_ENGINE_CUDA_JOIN_DENSE_CUH
@@ -37,19 +38,23 @@ struct dense_points {
   uint32_t n, n_tiles;
 };
 
-/* Pairs of positions, query in the upper word. */
+/* Pairs of positions, query in the upper word; its upper bit marks a pair that surely belongs. That takes
+ * positions below 2^31: where there are more, none is marked. */
+constexpr unsigned long long SURE_PAIR = 1ULL << 63;
+
 struct pair_list {
   unsigned long long *pairs;
   unsigned long long capacity;
   unsigned long long *used; /* more than the capacity: the list is not complete */
 };
-constexpr unsigned long long NO_PAIR = ~0ULL;
+constexpr unsigned long long NO_PAIR = ~0ULL; /* struck out */
 
 struct dense_args {
   dense_points queries, candidates;
   uint32_t chunks; /* of columns */
   uint32_t box_dims;
   float eps;   /* scaled, rounded up */
+  bool marks;  /* pairs that surely belong */
   float slack; /* of |a|^2 + |b|^2: rounding of the sum */
   bool one_set;
   uint32_t query_tile, candidate_tile, candidate_end; /* where the launch begins and ends */
@@ -83,26 +88,32 @@ __device__ inline void copy_async(void *to, const void *from) {
 /* ---- the filter ---------------------------------------------------------------------------------------- */
 
 /* K: steps of 16 columns in a chunk. MANY: there are several chunks, and the queries' come and go like those of
- * the candidates. STAGES of them are on their way or in use at a time. */
+ * the candidates. A round is GROUP steps, a tile's chunk each: while one is in use, the next is on its way.
+ * Threads wait for each other once a round, so that a warp that finds pairs does not hold up the others at
+ * every step. */
 template <int K, bool MANY> struct dense_memory {
   static constexpr int COLUMNS = 16 * K;
   static constexpr int STRIDE = COLUMNS + 8; /* halves of a row: eight rows lie in different banks */
-  static constexpr int STAGES = MANY ? 2 : K == 1 ? 8 : K == 2 ? 4 : 3;
-  static constexpr uint32_t FOUND = 1024;
+  static constexpr uint32_t GROUP = MANY ? 1 : K == 1 ? 6 : K == 2 ? 3 : 2;
+  static constexpr uint32_t STAGES = 2 * GROUP;
+  static constexpr uint32_t WARPS = 8, FOUND = 64;
   __half queries[MANY ? STAGES : 1][DENSE_TILE * STRIDE];
   __half candidates[STAGES][DENSE_TILE * STRIDE];
   float half_norm2[STAGES][DENSE_TILE];
   uint32_t near[DENSE_SEGMENT]; /* tiles to meet */
-  float limit[DENSE_SEGMENT];   /* and what sums begin with, before lengths are taken off */
+  float limit[DENSE_SEGMENT];   /* what sums begin with, before lengths are taken off, */
+  float sure[DENSE_SEGMENT];    /* and what they are at least if a pair surely belongs */
   uint32_t n_near;
-  uint32_t n_found;
-  unsigned long long place; /* of `found` in the list */
-  unsigned long long found[FOUND];
+  unsigned long long found[WARPS][FOUND]; /* pairs on their way to the list */
 };
+
+/* What a block may have on every GPU that the engine is built for. */
+static_assert(sizeof(dense_memory<1, false>) <= 99 << 10 && sizeof(dense_memory<2, false>) <= 99 << 10 &&
+              sizeof(dense_memory<4, false>) <= 99 << 10 && sizeof(dense_memory<4, true>) <= 99 << 10);
 
 template <int K, bool MANY> struct dense_join {
   using shared = dense_memory<K, MANY>;
-  static constexpr int STAGES = shared::STAGES;
+  static constexpr uint32_t GROUP = shared::GROUP, STAGES = shared::STAGES;
   static constexpr int THREADS = 256, ROWS = 32, COLUMNS = 64; /* of a warp's part of the tile */
 
   const dense_args &args;
@@ -111,6 +122,7 @@ template <int K, bool MANY> struct dense_join {
   const uint32_t row0 = threadIdx.x / 32 % 4 * ROWS, column0 = threadIdx.x / 128 * COLUMNS;
   const uint32_t chunks;
   uint32_t query_tile = 0, steps = 0;
+  uint32_t n_found = 0; /* by this warp, on their way */
 
   __device__ dense_join(const dense_args &args, shared &memory)
       : args(args), memory(memory), chunks(MANY ? args.chunks : 1) {}
@@ -131,7 +143,7 @@ template <int K, bool MANY> struct dense_join {
     bool near = thread < DENSE_SEGMENT && tile < args.candidate_end && (!args.one_set || tile >= query_tile);
     near = near && is_near(args.queries.tiles[query_tile], args.candidates.tiles[tile]);
     if (thread == 0)
-      memory.n_near = memory.n_found = 0;
+      memory.n_near = 0;
     __syncthreads();
     uint32_t all = __ballot_sync(ALL_LANES, near);
     uint32_t place = 0;
@@ -140,14 +152,19 @@ template <int K, bool MANY> struct dense_join {
     place = __shfl_sync(ALL_LANES, place, 0) + __popc(all & ((1U << lane) - 1));
     if (near) {
       memory.near[place] = tile;
-      memory.limit[place] = limit_of(args.queries.tiles[query_tile], args.candidates.tiles[tile]);
+      set_limits(place, args.queries.tiles[query_tile], args.candidates.tiles[tile]);
     }
     __syncthreads();
   }
 
-  __device__ float limit_of(const dense_tile &a, const dense_tile &b) const {
+  /* 2^-18 is for the rounding of eps and of these sums themselves. */
+  __device__ void set_limits(uint32_t place, const dense_tile &a, const dense_tile &b) {
     float reach = args.eps + a.error + b.error;
-    return reach * reach * (0.5f + 0x1p-18f) + args.slack * (a.norm2 + b.norm2);
+    float least = args.eps - a.error - b.error;
+    float slack = args.slack * (a.norm2 + b.norm2);
+    float limit = memory.limit[place] = reach * reach * (0.5f + 0x1p-18f) + slack;
+    float surely = least * least * (0.5f - 0x1p-18f) - slack;
+    memory.sure[place] = args.marks && least > 0 ? limit - surely : INFINITY;
   }
 
   /* Fetches a chunk of a tile. */
@@ -158,19 +175,22 @@ template <int K, bool MANY> struct dense_join {
       copy_async(to + i / PIECES * shared::STRIDE + i % PIECES * 8, from + i * 8);
   }
 
-  /* Fetches what a step needs, if there is such a step: a chunk of a tile of candidates, and that of the
-   * queries unless all of them are there. */
+  /* Fetches a chunk of a tile of candidates, and that of the queries unless all of them are there. */
   __device__ void fetch_step(uint32_t step) const {
-    if (step < steps) {
-      uint32_t chunk = step % chunks;
-      uint32_t tile = memory.near[step / chunks];
-      fetch(memory.candidates[step % STAGES], args.candidates, tile, chunk);
-      if (MANY || step == 0)
-        fetch(memory.queries[MANY ? step % STAGES : 0], args.queries, query_tile, chunk);
-      if (thread < DENSE_TILE / 4)
-        copy_async(&memory.half_norm2[step % STAGES][thread * 4],
-                   args.candidates.half_norm2 + (uint64_t)tile * DENSE_TILE + thread * 4);
-    }
+    uint32_t chunk = step % chunks;
+    uint32_t tile = memory.near[step / chunks];
+    fetch(memory.candidates[step % STAGES], args.candidates, tile, chunk);
+    if (MANY || step == 0)
+      fetch(memory.queries[MANY ? step % STAGES : 0], args.queries, query_tile, chunk);
+    if (thread < DENSE_TILE / 4)
+      copy_async(&memory.half_norm2[step % STAGES][thread * 4],
+                 args.candidates.half_norm2 + (uint64_t)tile * DENSE_TILE + thread * 4);
+  }
+
+  /* Fetches what the round that begins with a step needs. */
+  __device__ void fetch_round(uint32_t first) const {
+    for (uint32_t step = first; step < min(first + GROUP, steps); step++)
+      fetch_step(step);
     asm volatile("cp.async.commit_group;");
   }
 
@@ -199,35 +219,31 @@ template <int K, bool MANY> struct dense_join {
     }
   }
 
-  /* Puts a pair on the list. */
-  __device__ void keep(uint32_t query, uint32_t candidate) {
-    if (query >= args.queries.n || candidate >= args.candidates.n || (args.one_set && candidate <= query))
-      return;
-    unsigned long long pair = (unsigned long long)query << 32 | candidate;
-    uint32_t place = atomicAdd(&memory.n_found, 1U);
-    if (place < shared::FOUND) {
-      memory.found[place] = pair;
-      return;
-    }
-    unsigned long long far = atomicAdd(args.out.used, 1ULL);
-    if (far < args.out.capacity)
-      args.out.pairs[far] = pair;
+  /* Moves the pairs that the warp has found to the list. */
+  __device__ void flush() {
+    unsigned long long place = 0;
+    if (lane == 0 && n_found)
+      place = atomicAdd(args.out.used, (unsigned long long)n_found);
+    place = __shfl_sync(ALL_LANES, place, 0);
+    __syncwarp();
+    for (uint32_t i = lane; i < n_found; i += 32)
+      if (place + i < args.out.capacity)
+        args.out.pairs[place + i] = memory.found[thread / 32][i];
+    __syncwarp();
+    n_found = 0;
   }
 
-  /* Moves the pairs found so far to the list; all threads. */
-  __device__ void flush() {
-    __syncthreads();
-    uint32_t n = min(memory.n_found, shared::FOUND);
-    if (thread == 0 && n)
-      memory.place = atomicAdd(args.out.used, (unsigned long long)n);
-    __syncthreads();
-    for (uint32_t i = thread; i < n; i += THREADS)
-      if (memory.place + i < args.out.capacity)
-        args.out.pairs[memory.place + i] = memory.found[i];
-    __syncthreads();
-    if (thread == 0)
-      memory.n_found = 0;
-    __syncthreads();
+  /* Keeps a pair of each lane that has one. */
+  __device__ void keep(bool has, uint32_t query, uint32_t candidate, bool sure) {
+    has =
+        has && query < args.queries.n && candidate < args.candidates.n && (!args.one_set || candidate > query);
+    uint32_t all = __ballot_sync(ALL_LANES, has);
+    if (n_found + 32 > shared::FOUND)
+      flush();
+    if (has)
+      memory.found[thread / 32][n_found + __popc(all & ((1U << lane) - 1))] =
+          (unsigned long long)query << 32 | candidate | (sure ? SURE_PAIR : 0);
+    n_found += __popc(all);
   }
 
   /* s, before a . b is added. */
@@ -246,28 +262,42 @@ template <int K, bool MANY> struct dense_join {
     }
   }
 
-  /* Keeps the pairs whose sum is not negative. */
-  __device__ void end_sums(const float (&sum)[2][8][4], uint32_t tile) {
-    int signs = -1;
+  /* The signs of 32 sums, the first one's in the upper bit. */
+  __device__ static uint32_t signs_of(const float (&sum)[8][4], float less) {
+    uint32_t signs = 0;
+#pragma unroll
+    for (int n = 0; n < 8; n++)
+#pragma unroll
+      for (int e = 0; e < 4; e++)
+        signs = __funnelshift_l(__float_as_uint(sum[n][e] - less), signs, 1);
+    return signs;
+  }
+
+  /* Keeps the pairs whose sum is not negative; most often there is none. */
+  __device__ void end_sums(const float (&sum)[2][8][4], uint32_t which) {
+    int all = -1;
 #pragma unroll
     for (int m = 0; m < 2; m++)
 #pragma unroll
       for (int n = 0; n < 8; n++)
 #pragma unroll
         for (int e = 0; e < 4; e++)
-          signs &= __float_as_int(sum[m][n][e]);
-    if (signs < 0)
+          all &= __float_as_int(sum[m][n][e]);
+    if (__all_sync(ALL_LANES, all < 0))
       return;
     uint32_t query = query_tile * DENSE_TILE + row0 + lane / 4;
-    uint32_t candidate = tile * DENSE_TILE + column0 + lane % 4 * 2;
+    uint32_t candidate = memory.near[which] * DENSE_TILE + column0 + lane % 4 * 2;
 #pragma unroll
-    for (int m = 0; m < 2; m++)
-#pragma unroll
-      for (int n = 0; n < 8; n++)
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-          if (__float_as_int(sum[m][n][e]) >= 0)
-            keep(query + m * 16 + e / 2 * 8, candidate + n * 8 + e % 2);
+    for (int m = 0; m < 2; m++) {
+      uint32_t found = ~signs_of(sum[m], 0);
+      uint32_t sure = ~signs_of(sum[m], memory.sure[which]);
+      while (__any_sync(ALL_LANES, found != 0)) {
+        uint32_t i = __clz(found);
+        uint32_t bit = 0x80000000U >> (i & 31);
+        keep(found != 0, query + m * 16 + i / 2 % 2 * 8, candidate + i / 4 * 8 + i % 2, sure & bit);
+        found &= ~bit;
+      }
+    }
   }
 
   __device__ void run(uint32_t tile, uint32_t first) {
@@ -282,21 +312,20 @@ template <int K, bool MANY> struct dense_join {
 #pragma unroll
       for (int h = 0; h < 2; h++)
         own[m][h] = args.queries.half_norm2[(uint64_t)tile * DENSE_TILE + row0 + m * 16 + h * 8 + lane / 4];
-    for (int step = 0; step < STAGES - 1; step++)
-      fetch_step(step);
+    fetch_round(0);
     float sum[2][8][4];
-    for (uint32_t step = 0; step < steps; step++) {
-      asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
-      if (__syncthreads_or(thread == 0 && memory.n_found > shared::FOUND / 2))
-        flush();
-      fetch_step(step + STAGES - 1); /* into the stage that the last step used; arrives while others are */
-      uint32_t which = step / chunks;
-      uint32_t stage = step % STAGES;
-      if (step % chunks == 0)
-        begin_sums(sum, own, memory.limit[which], memory.half_norm2[stage]);
-      multiply_chunk(sum, stage);
-      if (step % chunks == chunks - 1)
-        end_sums(sum, memory.near[which]);
+    for (uint32_t first_step = 0; first_step < steps; first_step += GROUP) {
+      asm volatile("cp.async.wait_group 0;");
+      __syncthreads();
+      fetch_round(first_step + GROUP); /* where the last round was; arrives while this one is multiplied */
+      for (uint32_t step = first_step; step < min(first_step + GROUP, steps); step++) {
+        uint32_t which = step / chunks;
+        if (step % chunks == 0)
+          begin_sums(sum, own, memory.limit[which], memory.half_norm2[step % STAGES]);
+        multiply_chunk(sum, step % STAGES);
+        if (step % chunks == chunks - 1)
+          end_sums(sum, which);
+      }
     }
     flush();
     if (thread == 0)

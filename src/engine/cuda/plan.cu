@@ -555,7 +555,8 @@ double planner::blur(const dense_plan &dense) const {
 dense_plan planner::choose_dense(const option &grid) const {
   enum { MOST_BLUR = 3 };
   dense_plan dense = center_points();
-  bool may = spec.kernel == KITH_KERNEL_AUTO && !spec.predicate.everything && n_spread > 0;
+  bool may = spec.kernel == KITH_KERNEL_AUTO && n_spread > 0 &&
+             sqrt(spec.predicate.eps2) * dense.scale < 0x1p40; /* sums stay finite; beyond, all pairs belong */
   if (!may || !dense.wanted || spec.brute) {
     dense.wanted = may && dense.wanted;
     return dense;
