@@ -160,7 +160,7 @@ template <int K, bool MANY> struct dense_join {
   /* 2^-18 is for the rounding of eps and of these sums themselves. */
   __device__ void set_limits(uint32_t place, const dense_tile &a, const dense_tile &b) {
     float reach = args.eps + a.error + b.error;
-    float least = args.eps - a.error - b.error;
+    float least = args.eps * (1 - 0x1p-18f) - a.error - b.error; /* eps is rounded up */
     float slack = args.slack * (a.norm2 + b.norm2);
     float limit = memory.limit[place] = reach * reach * (0.5f + 0x1p-18f) + slack;
     float surely = least * least * (0.5f - 0x1p-18f) - slack;
