@@ -161,7 +161,7 @@ template <int K, bool MANY> struct dense_join {
   __device__ void set_limits(uint32_t place, const dense_tile &a, const dense_tile &b) {
     float reach = args.eps + a.error + b.error;
     float least = args.eps * (1 - 0x1p-18f) - a.error - b.error; /* eps is rounded up */
-    float slack = args.slack * (a.norm2 + b.norm2);
+    float slack = args.slack * (a.norm2 + b.norm2 + reach * reach);
     float limit = memory.limit[place] = reach * reach * (0.5f + 0x1p-18f) + slack;
     float surely = least * least * (0.5f - 0x1p-18f) - slack;
     memory.sure[place] = args.marks && least > 0 ? limit - surely : INFINITY;
