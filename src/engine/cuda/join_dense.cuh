@@ -55,7 +55,7 @@ struct dense_args {
   uint32_t box_dims;
   float eps;   /* scaled, rounded up */
   bool marks;  /* pairs that surely belong */
-  float slack; /* of |a|^2 + |b|^2: rounding of the sum */
+  float slack; /* what rounding costs, beside the numbers that are added up */
   bool one_set;
   uint32_t query_tile, candidate_tile, candidate_end; /* where the launch begins and ends */
   pair_list out;
