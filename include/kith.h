@@ -293,7 +293,8 @@ typedef struct kith_table {
 } kith_table;
 
 /* Builds the table. It is refused with KITH_ERR_BUDGET before the pairs are sought if its estimate (then its
- * exact size) does not fit what memory is free: stream it instead. The table outlives ctx. */
+ * exact size) does not fit what memory is free: stream it instead. The table outlives ctx. Pages of large
+ * tables that were destroyed stay with the process for the next one until the system wants them (MADV_FREE). */
 KITH_API kith_status kith_join_table(kith_context *ctx, const kith_points *a, const kith_points *b,
                                      const kith_join_options *options, kith_table **out,
                                      kith_join_report *report);
