@@ -143,7 +143,7 @@ bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_
   for (uint32_t j = 1; j < grid->k; j++)
     offset[j] = -(int32_t)grid->reach[j];
   /* 1 - 2^-20 keeps the promise of "inside" safe from the rounding of D2. */
-  double inside2 = predicate->eps2 * (1 - 0x1p-20) - uncut_width2(grid, spec);
+  double inside2 = predicate->limit * (1 - 0x1p-20) - uncut_width2(grid, spec);
   double reach2 = predicate->reach * predicate->reach * SLACK;
   stencil->n_steps = 0;
   do {

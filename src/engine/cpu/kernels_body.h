@@ -128,10 +128,10 @@ INLINE uint32_t sieve_body(const kith_sieve *shared, uint32_t dim, bool is_f64) 
 }
 
 /* D2 - eps2 of one query against LANES candidates, in float32: negative means "belongs" outside the band. */
-INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, vf minus_eps2) {
+INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, vf minus_limit) {
   const float *query = (const float *)tile->queries + q;
   const float *candidate = (const float *)tile->candidates + j;
-  vf sum = minus_eps2;
+  vf sum = minus_limit;
   for (uint32_t c = 0; c < dim; c++) {
     vf t = vf_sub(vf_load(candidate + (size_t)c * tile->stride), vf_set(query[c * KITH_TILE_QUERIES]));
     sum = vf_muladd(t, t, sum);
@@ -143,7 +143,7 @@ INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim
 INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs, uint32_t dim) {
   uint32_t n = padded_candidates(tile);
   uint32_t fours = tile->n_queries / 4 * 4;
-  vf minus_eps2 = vf_set(predicate->minus_eps2);
+  vf minus_limit = vf_set(predicate->minus_limit);
   vf nearest[4];
   vu hits[4];
   for (int k = 0; k < 4; k++) {
@@ -153,12 +153,12 @@ INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, u
   for (uint32_t j = 0; j < n; j += LANES) {
     for (uint32_t q = 0; q < fours; q += 4)
       for (uint32_t k = 0; k < 4; k++) {
-        vf sum = filter_sum(tile, q + k, j, dim, minus_eps2);
+        vf sum = filter_sum(tile, q + k, j, dim, minus_limit);
         hits[k] = vu_count_negative(hits[k], sum);
         nearest[k] = vf_min_abs(nearest[k], sum);
       }
     for (uint32_t q = fours; q < tile->n_queries; q++) {
-      vf sum = filter_sum(tile, q, j, dim, minus_eps2);
+      vf sum = filter_sum(tile, q, j, dim, minus_limit);
       hits[0] = vu_count_negative(hits[0], sum);
       nearest[0] = vf_min_abs(nearest[0], sum);
     }
@@ -176,7 +176,7 @@ INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, u
 INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, const kith_predicate *predicate,
                         uint32_t *degrees, uint32_t dim) {
   uint32_t n = padded_candidates(tile);
-  vf minus_eps2 = vf_set(predicate->minus_eps2);
+  vf minus_limit = vf_set(predicate->minus_limit);
   vf nearest[4];
   vu hits[4];
   for (uint32_t k = 0; k < width; k++) {
@@ -185,7 +185,7 @@ INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, const
   }
   for (uint32_t j = 0; j < n; j += LANES)
     for (uint32_t k = 0; k < width; k++) {
-      vf sum = filter_sum(tile, q + k, j, dim, minus_eps2);
+      vf sum = filter_sum(tile, q + k, j, dim, minus_limit);
       hits[k] = vu_count_negative(hits[k], sum);
       nearest[k] = vf_min_abs(nearest[k], sum);
     }
@@ -262,18 +262,18 @@ INLINE uint32_t neighbors(const kith_tile *tile, const kith_predicate *predicate
   uint32_t belongs = vf_mask_lt(sum, vf_set(-predicate->band));
   uint32_t undecided = near & ~belongs;
   if (__builtin_expect(undecided != 0, 0))
-    belongs |= settle(tile, q, j, undecided, predicate->eps2, dim);
+    belongs |= settle(tile, q, j, undecided, predicate->limit, dim);
   return belongs & admitted(tile, q, j);
 }
 
 INLINE void settled_body(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
                          uint32_t dim) {
   uint32_t n = padded_candidates(tile);
-  vf minus_eps2 = vf_set(predicate->minus_eps2);
+  vf minus_limit = vf_set(predicate->minus_limit);
   vf above = vf_set(predicate->band);
   for (uint32_t q = 0; q < tile->n_queries; q++)
     for (uint32_t j = 0; j < n; j += LANES) {
-      vf sum = filter_sum(tile, q, j, dim, minus_eps2);
+      vf sum = filter_sum(tile, q, j, dim, minus_limit);
       uint32_t near = vf_mask_le(sum, above);
       if (near)
         degrees[q] += (uint32_t)__builtin_popcount(neighbors(tile, predicate, q, j, sum, near, dim));
@@ -284,7 +284,7 @@ INLINE void settled_body(const kith_tile *tile, const kith_predicate *predicate,
 INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kith_predicate *predicate,
                     kith_rows *rows, uint32_t dim) {
   uint32_t n = padded_candidates(tile);
-  vf minus_eps2 = vf_set(predicate->minus_eps2);
+  vf minus_limit = vf_set(predicate->minus_limit);
   vf above = vf_set(predicate->band);
   uint32_t *next[4];
   for (uint32_t k = 0; k < width; k++)
@@ -294,7 +294,7 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
     uint32_t near[4];
     uint32_t any = 0;
     for (uint32_t k = 0; k < width; k++) {
-      sums[k] = filter_sum(tile, q + k, j, dim, minus_eps2);
+      sums[k] = filter_sum(tile, q + k, j, dim, minus_limit);
       near[k] = vf_mask_le(sums[k], above);
       any |= near[k];
     }
@@ -361,7 +361,7 @@ INLINE void degrees_exact_body(const kith_tile *tile, const kith_predicate *pred
     uint32_t found = 0;
     for (uint32_t j = 0; j < n; j += LANES) {
       vd sums[LANES / D_LANES];
-      found += (uint32_t)__builtin_popcount(exact_mask(tile, q, j, sums, predicate->eps2, dim, is_f64));
+      found += (uint32_t)__builtin_popcount(exact_mask(tile, q, j, sums, predicate->limit, dim, is_f64));
     }
     degrees[q] += found;
   }
@@ -373,7 +373,7 @@ INLINE void fill_exact_body(const kith_tile *tile, const kith_predicate *predica
   for (uint32_t q = 0; q < tile->n_queries; q++)
     for (uint32_t j = 0; j < n; j += LANES) {
       vd sums[LANES / D_LANES];
-      uint32_t belongs = exact_mask(tile, q, j, sums, predicate->eps2, dim, is_f64);
+      uint32_t belongs = exact_mask(tile, q, j, sums, predicate->limit, dim, is_f64);
       if (!belongs)
         continue;
       double d2[LANES];

@@ -147,7 +147,7 @@ static void choose_sieve(kith_lane *lane) {
   for (uint32_t c = 0; c < lane->tile.dim; c++)
     lane->table->bounds((const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES, n,
                         &lane->sieve.low[c], &lane->sieve.high[c]);
-  lane->sieve.limit = (float)(lane->predicate.eps2 + 2 * (double)lane->predicate.band);
+  lane->sieve.limit = (float)(lane->predicate.limit + 2 * (double)lane->predicate.band);
 }
 
 /* Finds the cell of a position, setting the cursors if it begins a new row. */
@@ -310,7 +310,7 @@ bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *
     find_box(lane);
   for (; low < index->n_crowds && index->crowds[low].begin < end; low++)
     if (boxes_belong(lane->box, index->crowd_box + (size_t)low * 2 * index->dim, index->dim,
-                     lane->predicate.eps2)) {
+                     lane->predicate.limit)) {
       *crowd = index->crowds[low];
       crowd->begin = crowd->begin < begin ? begin : crowd->begin;
       crowd->end = crowd->end > end ? end : crowd->end;
