@@ -35,7 +35,7 @@ static void settle_staged(const kith_lane *lane, uint32_t *degrees) {
   if (lane->filter)
     lane->filter_kernels->settled(&lane->tile, &lane->predicate, degrees);
   else
-    lane->exact_kernels->degrees_exact(&lane->tile, &lane->predicate, degrees);
+    lane->exact_kernels->degrees_exact(&lane->tile, degrees);
 }
 
 static void count_staged(visit *v) {
@@ -69,7 +69,7 @@ static void fill_staged(visit *v) {
   if (lane->filter)
     lane->filter_kernels->fill(&lane->tile, &lane->predicate, &lane->rows);
   else
-    lane->exact_kernels->fill_exact(&lane->tile, &lane->predicate, &lane->rows);
+    lane->exact_kernels->fill_exact(&lane->tile, &lane->rows);
   memset(lane->self, 0xFF, sizeof lane->self);
 }
 
@@ -327,12 +327,13 @@ static uint64_t open_rows(visit *v) {
   return pairs;
 }
 
-static void take_roots(visit *v) {
+/* Kernels give sizes: turns those of the tile's rows into distances. */
+static void take_distances(visit *v) {
   const kith_work *work = v->work;
   for (uint32_t q = 0; q < v->lane->tile.n_queries; q++) {
     const uint64_t *offset = &work->offsets[v->lane->queries.ids[q] - work->first_row];
     for (uint64_t i = offset[0] - work->offsets[0]; i < offset[1] - work->offsets[0]; i++)
-      work->distances[i] = sqrt(work->distances[i]);
+      work->distances[i] = kith_norm_distance(v->lane->predicate.norm, work->distances[i]);
   }
 }
 
@@ -373,7 +374,7 @@ static void fill_tile(visit *v) {
   if (lane->task->sorted && !lane->orders)
     order_rows(v);
   if (v->work->distances)
-    take_roots(v);
+    take_distances(v);
 }
 
 /* Moves the rows of the tile to the pool. */
@@ -462,15 +463,15 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   return KITH_OK;
 }
 
-const kith_kernel_table *kith_kernels_for(kith_isa_level isa) {
+const kith_kernel_table *kith_kernels_for(kith_isa_level isa, kith_norm norm) {
+  static const kith_kernel_table *const tables[][3] = {
+    [KITH_ISA_SCALAR] = {&kith_kernels_scalar, &kith_kernels_scalar_1, &kith_kernels_scalar_max},
 #if defined(__x86_64__)
-  if (isa == KITH_ISA_AVX2)
-    return &kith_kernels_avx2;
-  if (isa == KITH_ISA_AVX512)
-    return &kith_kernels_avx512;
+    [KITH_ISA_AVX2] = {&kith_kernels_avx2, &kith_kernels_avx2_1, &kith_kernels_avx2_max},
+    [KITH_ISA_AVX512] = {&kith_kernels_avx512, &kith_kernels_avx512_1, &kith_kernels_avx512_max},
 #endif
-  (void)isa;
-  return &kith_kernels_scalar;
+  };
+  return tables[isa][norm];
 }
 
 /* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
@@ -509,7 +510,7 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
   const kith_task *task = &cpu->task;
   uint32_t dim = task->candidates->dim;
   lane_layout layout = layout_lane(task);
-  const kith_kernel_table *table = kith_kernels_for(isa);
+  const kith_kernel_table *table = kith_kernels_for(isa, task->predicate->norm);
   uint32_t entry = dim <= KITH_KERNEL_DIMS ? dim : 0;
   *lane = (kith_lane){.task = task,
                       .table = table,
@@ -534,8 +535,14 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                            .stride = layout.stride,
                            .queries = lane->query_coords,
                            .candidates = lane->candidate_coords,
+                           .starts = lane->starts,
+                           .limits = lane->limits,
                            .query_ids = lane->queries.ids,
                            .candidate_ids = lane->candidate_ids};
+  for (uint32_t q = 0; q < KITH_TILE_QUERIES; q++) {
+    lane->starts[q] = task->predicate->minus_limit;
+    lane->limits[q] = task->predicate->limit;
+  }
   lane->sieve = (kith_sieve){.from_stride = task->candidates->stride,
                              .origin = lane->origin,
                              .low = (float *)(buffer + layout.sieve),

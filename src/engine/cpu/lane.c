@@ -65,10 +65,11 @@ static void enter_row(kith_lane *lane, uint32_t row) {
   lane->row_accepts = kith_grid_row_is_even(candidates->grid, (uint64_t)number);
 }
 
-/* Puts the origin in the middle of the tile's queries; returns their largest distance from it, or more. */
+/* Puts the origin in the middle of the tile's queries; returns their largest distance from it, in the norm, or
+ * more. */
 static double center_on_queries(kith_lane *lane) {
   const kith_index *index = lane->task->queries;
-  double square = 0;
+  double size = 0;
   for (uint32_t c = 0; c < index->dim; c++) {
     const double *column = (const double *)index->coords + c * index->stride;
     double min = INFINITY;
@@ -80,9 +81,9 @@ static double center_on_queries(kith_lane *lane) {
     }
     double origin = lane->origin[c] = min + (max / 2 - min / 2);
     double half = fmax(max - origin, origin - min); /* the origin is rounded */
-    square += half * half;
+    size = kith_norm_add(lane->predicate.norm, size, half);
   }
-  return sqrt(square) * (1 + 0x1p-20);
+  return kith_norm_distance(lane->predicate.norm, size) * (1 + 0x1p-20);
 }
 
 /* Decides how the tile is tested, and in what width it is staged. */
@@ -135,10 +136,10 @@ static void stage_queries(kith_lane *lane) {
 /* Decides whether to sieve candidates, and finds the box to sieve by.
  *
  * Let a be a query and b a candidate that belong together, as staged, and y the point of the box nearest to b:
- * then |b_c - y_c| <= |b_c - a_c| in every dimension, as a lies in the box. The sieve computes the squared
- * distance of b and y in float like the filter does that of b and a, and without eps2 in the sum. So what is
- * shown for the filter (docs/exactness.md) holds here: rounding lifts the sum to at most eps2 + band. A second
- * band pays for rounding the limit itself. */
+ * then |b_c - y_c| <= |b_c - a_c| in every dimension, as a lies in the box. The sieve computes the size of b -
+ * y in float like the filter does that of b - a, and without the limit in the sum. So what is shown for the
+ * filter (docs/exactness.md) holds here: rounding lifts the sum to at most limit + band. A second band pays for
+ * rounding the limit itself. */
 static void choose_sieve(kith_lane *lane) {
   uint32_t n = lane->tile.n_queries;
   lane->sieves = lane->filter && lane->tile.dim >= SIEVE_DIMS && n >= SIEVE_QUERIES;
@@ -282,15 +283,13 @@ static void find_box(kith_lane *lane) {
 }
 
 /* Whether all points of two boxes belong together. The largest difference in each dimension goes through the
- * operations of the definition, in its order. Rounding is monotone, so no pair has a larger D2: this needs no
+ * operations of the definition, in its order. Rounding is monotone, so no pair has a larger size: this needs no
  * margin, and is right for eps = 0 too. */
-static bool boxes_belong(const double *a, const double *b, uint32_t dim, double eps2) {
-  double far2 = 0;
-  for (uint32_t c = 0; c < dim; c++) {
-    double t = fmax(a[dim + c] - b[c], b[dim + c] - a[c]);
-    far2 += t * t;
-  }
-  return far2 <= eps2;
+static bool boxes_belong(const double *a, const double *b, uint32_t dim, const kith_predicate *predicate) {
+  double far = 0;
+  for (uint32_t c = 0; c < dim; c++)
+    far = kith_norm_add(predicate->norm, far, fmax(a[dim + c] - b[c], b[dim + c] - a[c]));
+  return far <= predicate->limit;
 }
 
 bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *crowd) {
@@ -310,7 +309,7 @@ bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *
     find_box(lane);
   for (; low < index->n_crowds && index->crowds[low].begin < end; low++)
     if (boxes_belong(lane->box, index->crowd_box + (size_t)low * 2 * index->dim, index->dim,
-                     lane->predicate.limit)) {
+                     &lane->predicate)) {
       *crowd = index->crowds[low];
       crowd->begin = crowd->begin < begin ? begin : crowd->begin;
       crowd->end = crowd->end > end ? end : crowd->end;

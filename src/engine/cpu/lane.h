@@ -49,6 +49,8 @@ typedef struct kith_lane {
   bool needs_ids;                     /* of the candidates: rows are filled, or pairs admitted by id */
   kith_tile tile;                     /* what the kernels see; points into the buffers below */
   kith_query_tile queries;
+  float starts[KITH_TILE_QUERIES];  /* less the limits of the queries, for the filter */
+  double limits[KITH_TILE_QUERIES]; /* of the queries, by the definition */
   void *query_coords;
   void *candidate_coords;
   uint32_t *candidate_ids;

@@ -454,7 +454,7 @@ std::vector<double> planner::candidates() {
   uint32_t n_dims = grid_spec.k;
   auto device = session.make<unsigned>(N_COUNTS, "planning");
   check(cudaMemsetAsync(device.get(), 0, N_COUNTS * sizeof(unsigned), session.stream), "plan");
-  sample_question question{points.get(), queries.get(),      n_sample, n_queries, dim, n_dims, {}, 0,
+  sample_question question{points.get(), queries.get(),       n_sample, n_queries, dim, n_dims, {}, 0,
                            {},           spec.predicate.limit};
   for (int s = 0; s < N_SIDES; s++)
     question.half_widths[s] = half_width(SIDES[s]);
