@@ -330,10 +330,12 @@ static uint64_t open_rows(visit *v) {
 /* Kernels give sizes: turns those of the tile's rows into distances. */
 static void take_distances(visit *v) {
   const kith_work *work = v->work;
+  const kith_space *space = v->lane->task->space;
+  bool plain = space->metric == KITH_EUCLIDEAN;
   for (uint32_t q = 0; q < v->lane->tile.n_queries; q++) {
     const uint64_t *offset = &work->offsets[v->lane->queries.ids[q] - work->first_row];
     for (uint64_t i = offset[0] - work->offsets[0]; i < offset[1] - work->offsets[0]; i++)
-      work->distances[i] = kith_norm_distance(v->lane->predicate.norm, work->distances[i]);
+      work->distances[i] = plain ? sqrt(work->distances[i]) : kith_space_distance(space, work->distances[i]);
   }
 }
 
