@@ -51,6 +51,8 @@ static kith_status check_options(kith_join *j, const kith_join_options *options)
                      "the options are not set up: begin with kith_join_options_init(eps)");
   *opt = kith_join_options_init(0);
   memcpy(opt, options, options->struct_size < sizeof *opt ? options->struct_size : sizeof *opt);
+  if (opt->eps_of)
+    opt->eps = 0;
   if (!isfinite(opt->eps) || opt->eps < 0)
     return kith_fail(ctx, KITH_ERR_ARGUMENT, "eps is %g; it must be a finite number, 0 or greater", opt->eps);
   if (opt->half && opt->self_pairs)
@@ -151,7 +153,7 @@ static kith_dtype index_dtype(const kith_join *j) {
 
 static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, kith_index *index) {
   kith_dtype dtype = index_dtype(j);
-  if (j->count_only && points->dim == 1 && dtype == KITH_F32)
+  if (j->count_only && !j->limits && points->dim == 1 && dtype == KITH_F32)
     return kith_index_build_values(j->ctx, points, &j->grid, invalid, index);
   return kith_index_build(j->ctx, points, &j->grid, invalid, dtype, index);
 }
@@ -277,6 +279,46 @@ static kith_status embed(kith_join *j) {
   return KITH_OK;
 }
 
+/* Where every query has its own eps: their limits, and the largest of them all as the predicate's. */
+static kith_status find_limits(kith_join *j) {
+  const double *eps_of = j->options.eps_of;
+  uint64_t n = j->a->n;
+  j->limits = kith_alloc(&j->ctx->memory, n * sizeof *j->limits);
+  if (!j->limits)
+    return kith_fail_memory(j->ctx, n * sizeof *j->limits, "the limits of the points");
+  double most = 0;
+  double least = INFINITY;
+  for (uint64_t i = 0; i < n; i++) {
+    if (!(eps_of[i] >= 0 && isfinite(eps_of[i])))
+      return kith_fail(
+          j->ctx, KITH_ERR_ARGUMENT,
+          "the radius of row %llu is %g (counted from 0); it must be a finite number, 0 or greater",
+          (unsigned long long)i, eps_of[i]);
+    j->options.eps = fmax(j->options.eps, eps_of[i]);
+    j->limits[i] = kith_space_limit(&j->space, eps_of[i]);
+    most = fmax(most, j->limits[i]);
+    least = fmin(least, j->limits[i]);
+  }
+  j->predicate = kith_predicate_of(j->space.norm, most, j->space.dim);
+  j->predicate.everything = j->predicate.everything && least >= most;
+  return KITH_OK;
+}
+
+/* When a pair belongs. */
+static kith_status make_predicate(kith_join *j) {
+  const kith_lattice *lattice = &j->space.lattice;
+  double limit = kith_space_limit(&j->space, j->options.eps);
+  j->predicate = kith_predicate_of(j->space.norm, limit, j->space.dim);
+  kith_status status = j->options.eps_of ? find_limits(j) : KITH_OK;
+  if (status || lattice->n == 0 || j->options.eps <= lattice->height / 2)
+    return status;
+  return kith_fail(
+      j->ctx, KITH_ERR_ARGUMENT,
+      "eps is %.17g, but in a periodic box it can be at most %.17g, half of the smallest height of the "
+      "box: beyond that a point would have several images of another as neighbours",
+      j->options.eps, lattice->height / 2);
+}
+
 static kith_status prepare(kith_join *j, const kith_join_options *options) {
   kith_context *ctx = j->ctx;
   kith_status status = kith_call_begin(ctx);
@@ -287,7 +329,8 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
   if (status)
     return status;
   j->input_dim = j->a->dim;
-  j->predicate = kith_predicate_of(j->space.norm, kith_space_limit(&j->space, j->options.eps), j->space.dim);
+  if ((status = make_predicate(j)))
+    return status;
   const char *beyond = beyond_gpu(j);
   if (beyond && (ctx->engine == KITH_ENGINE_CUDA || needs_gpu(j)))
     return kith_fail(ctx, KITH_ERR_UNSUPPORTED, "the engine cuda does not know %s yet: choose the engine cpu",

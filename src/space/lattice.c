@@ -9,6 +9,10 @@ static kith_status refuse(kith_context *ctx, const char *why) {
   return kith_fail(ctx, KITH_ERR_ARGUMENT, "the box %s", why);
 }
 
+/* Squares of longer and of shorter ones would overflow or vanish. */
+static const double LONGEST = 1e150;
+static const double SHORTEST = 1e-140;
+
 /* A box of lengths: an axis for each that is not 0. */
 static kith_status make_straight(kith_context *ctx, const double *lengths, uint32_t dim,
                                  kith_lattice *lattice) {
@@ -17,6 +21,8 @@ static kith_status make_straight(kith_context *ctx, const double *lengths, uint3
     double length = lengths[c];
     if (length == 0)
       continue;
+    if (length > LONGEST || length < SHORTEST)
+      return refuse(ctx, "has a length beyond 1e150 or below 1e-140");
     if (lattice->n == KITH_MAX_AXES)
       return refuse(ctx, "is periodic along more than 8 axes: give 0 for those that are to be open");
     lattice->axis[lattice->n] = c;
@@ -62,6 +68,8 @@ static kith_status make_vectors(kith_context *ctx, double v[3][3], kith_lattice 
   for (uint32_t i = 0; i < 3; i++) {
     lattice->axis[i] = i;
     memcpy(lattice->vector[i], v[i], 3 * sizeof(double));
+    if (v[i][i] > LONGEST || v[i][i] < SHORTEST)
+      return refuse(ctx, "has a length beyond 1e150 or below 1e-140");
   }
   lattice->skewed = v[1][0] != 0 || v[2][0] != 0 || v[2][1] != 0;
   lattice->height = skewed_height(v);
@@ -114,4 +122,67 @@ kith_status kith_lattice_make(kith_context *ctx, const double *box, uint32_t n, 
   double v[3][3];
   memcpy(v, box, sizeof v);
   return make_vectors(ctx, v, lattice);
+}
+
+/* ---- images -------------------------------------------------------------------------------------------- */
+
+typedef struct shift_walk {
+  const kith_lattice *lattice;
+  const kith_differences *differences;
+  kith_shift_fn fn;
+  void *user;
+} shift_walk;
+
+/* Goes through the turns of axes 0 to i - 1, given those of the others. The margin of 2^-20 of a turn is far
+ * above what rounding could do to the bounds. */
+static void walk_axes(const shift_walk *walk, uint32_t i, const kith_shift *shift) {
+  if (i == 0) {
+    walk->fn(walk->user, shift);
+    return;
+  }
+  uint32_t axis = i - 1;
+  const double *vector = walk->lattice->vector[axis];
+  const kith_differences *d = walk->differences;
+  double first = ceil((-d->reach - d->high[axis] - shift->by[axis]) / vector[axis] - 0x1p-20);
+  double last = floor((d->reach - d->low[axis] - shift->by[axis]) / vector[axis] + 0x1p-20);
+  for (int32_t turns = (int32_t)first; turns <= (int32_t)last; turns++) {
+    kith_shift next = *shift;
+    next.turns[axis] = turns;
+    for (uint32_t c = 0; c <= axis; c++)
+      next.by[c] += turns * vector[c];
+    walk_axes(walk, axis, &next);
+  }
+}
+
+void kith_lattice_each(const kith_lattice *lattice, const kith_differences *differences, kith_shift_fn fn,
+                       void *user) {
+  shift_walk walk = {lattice, differences, fn, user};
+  kith_shift none = {{0}, {0}};
+  walk_axes(&walk, lattice->n, &none);
+}
+
+int kith_shift_sign(const kith_lattice *lattice, const kith_shift *shift) {
+  for (uint32_t i = lattice->n; i-- > 0;)
+    if (shift->turns[i] != 0)
+      return shift->turns[i] > 0 ? 1 : -1;
+  return 0;
+}
+
+bool kith_shift_before(const kith_lattice *lattice, const kith_shift *a, const kith_shift *b) {
+  int sign_a = kith_shift_sign(lattice, a);
+  int sign_b = kith_shift_sign(lattice, b);
+  for (uint32_t i = lattice->n; i-- > 0;)
+    if (sign_a * a->turns[i] != sign_b * b->turns[i])
+      return sign_a * a->turns[i] < sign_b * b->turns[i];
+  return false;
+}
+
+double kith_lattice_doubt(const kith_lattice *lattice, double limit) {
+  double widths = 0;
+  for (uint32_t i = 0; i < lattice->n; i++)
+    widths += lattice->vector[i][i];
+  /* Two images of a pair are at least the height apart. Their computed distances are off by rounding: by some
+   * 2^-50 of the brick's widths, and relatively by less than 2^-40 for any dimension. */
+  double sure = lattice->height * (1 - 0x1p-40) - sqrt(limit) * (1 + 0x1p-39) - 0x1p-46 * widths;
+  return sure > 0 ? sure * sure * (1 - 0x1p-39) : -1;
 }

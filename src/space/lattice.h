@@ -31,14 +31,6 @@ typedef struct kith_lattice {
 kith_status kith_lattice_make(kith_context *ctx, const double *box, uint32_t n, uint32_t dim,
                               kith_lattice *lattice);
 
-/* Whether a point lies in the brick. */
-static inline KITH_DEVICE bool kith_lattice_holds(const kith_lattice *lattice, const double *x) {
-  for (uint32_t i = 0; i < lattice->n; i++)
-    if (!(x[lattice->axis[i]] >= 0 && x[lattice->axis[i]] < lattice->vector[i][i]))
-      return false;
-  return true;
-}
-
 /* Moves a point by a number of vectors. */
 static inline KITH_DEVICE void kith_lattice_move(const kith_lattice *lattice, uint32_t i, double turns,
                                                  double *x) {
@@ -63,5 +55,38 @@ static inline KITH_DEVICE bool kith_lattice_wrap(const kith_lattice *lattice, do
   }
   return true;
 }
+
+/* A vector of the lattice: how many of each of its vectors, and their sum along each axis, added up from the
+ * last vector to the first. */
+typedef struct kith_shift {
+  int32_t turns[KITH_MAX_AXES];
+  double by[KITH_MAX_AXES];
+} kith_shift;
+
+/* Differences between points, an interval along each axis, and how far from 0 they may be once they are
+ * shifted. */
+typedef struct kith_differences {
+  double low[KITH_MAX_AXES], high[KITH_MAX_AXES];
+  double reach;
+} kith_differences;
+
+typedef void (*kith_shift_fn)(void *user, const kith_shift *shift);
+
+/* Calls fn for every shift, 0 included, that brings some of the differences within reach along every axis; and
+ * perhaps for a few that just fail to. In the order of the turns, those of the last axis first. */
+void kith_lattice_each(const kith_lattice *lattice, const kith_differences *differences, kith_shift_fn fn,
+                       void *user);
+
+/* 0 for the shift 0, else the sign of its last turns that are not 0: of a shift and its opposite, one is
+ * positive. */
+int kith_shift_sign(const kith_lattice *lattice, const kith_shift *shift);
+
+/* Whether a shift comes before another. A shift and its opposite are equal in this order, so that pairs that
+ * are equally near in two images have the same one in front seen from either point. */
+bool kith_shift_before(const kith_lattice *lattice, const kith_shift *a, const kith_shift *b);
+
+/* The size up to which a pair within the limit has no second image within it. Where this is not less than the
+ * limit, as for every eps that is not all but half of the height, none has. */
+double kith_lattice_doubt(const kith_lattice *lattice, double limit);
 
 #endif

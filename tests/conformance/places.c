@@ -51,12 +51,14 @@ static box make_box(const kith_join_options *options, uint32_t dim) {
   return b;
 }
 
-static void wrap(const box *b, double *x) {
+static bool wrap(const box *b, double *x) {
   for (int i = (int)b->dim - 1; i >= 0; i--) {
     double side = b->v[i][i];
     if (side == 0)
       continue;
     double k = floor(x[i] / side);
+    if (k < -0x1p52 || k > 0x1p52)
+      return false;
     for (int c = 0; c <= i; c++)
       x[c] = x[c] - k * b->v[i][c];
     for (int c = 0; c <= i && x[i] >= side; c++)
@@ -64,6 +66,7 @@ static void wrap(const box *b, double *x) {
     if (x[i] < 0)
       x[i] = 0;
   }
+  return true;
 }
 
 /* The smallest size over the images: along axis `axis` and those before it, with the shifts of later ones. */
@@ -77,10 +80,12 @@ static double nearest_image(const box *b, const double *t, int axis, const doubl
     }
     return best;
   }
-  int most = b->v[axis][axis] == 0 ? 0 : b->skewed ? 2 : 1;
+  if (b->v[axis][axis] == 0)
+    return nearest_image(b, t, axis - 1, shift);
+  int most = b->skewed ? 2 : 1;
   for (int k = -most; k <= most; k++) {
     double moved[16];
-    memcpy(moved, shift, sizeof moved);
+    memcpy(moved, shift, b->dim * sizeof *moved);
     for (int c = 0; c <= axis; c++)
       moved[c] = moved[c] + k * b->v[axis][c];
     best = fmin(best, nearest_image(b, t, axis - 1, moved));
@@ -125,9 +130,7 @@ static bool locate(const kith_join_options *options, const box *b, double *x, ui
     return place(x);
   if (options->metric == KITH_COSINE || options->metric == KITH_ANGULAR)
     return direct(x, dim);
-  if (options->n_box)
-    wrap(b, x);
-  return true;
+  return !options->n_box || wrap(b, x);
 }
 
 places places_make(const kith_points *points, const kith_join_options *options) {

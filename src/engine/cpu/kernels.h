@@ -18,11 +18,21 @@ enum {
 /* Where the true coordinates of a tile are, if the staged ones are rounded: coordinate c of position p at
  * [c * stride + p]. */
 typedef struct kith_truth {
-  const double *queries, *candidates;
+  const void *queries, *candidates; /* float or double */
+  bool is_f64;
   size_t query_stride, candidate_stride;
   const uint32_t *query_positions;
   const uint32_t *candidate_positions; /* of the staged candidates */
 } kith_truth;
+
+/* The images of the candidates that a tile is tested against: queries moved by a vector of the lattice. */
+typedef struct kith_image kith_image;
+struct kith_image {
+  const double *shift; /* added to every difference, per dimension */
+  double doubt;        /* pairs of a larger size may be nearer in another image: then ask */
+  bool (*is_nearest)(const kith_image *image, uint32_t q, uint32_t j, double size);
+  const void *owner; /* for is_nearest */
+};
 
 /* Padding candidates are infinitely far from everything. */
 typedef struct kith_tile {
@@ -40,6 +50,7 @@ typedef struct kith_tile {
                               NULL: leave out nothing */
   bool half;               /* only candidates with a larger id */
   const kith_truth *truth; /* NULL: the coordinates above are exact */
+  const kith_image *image; /* NULL: the points as they are, no image */
 } kith_tile;
 
 /* Where the neighbours of each query of the tile go. */
@@ -82,6 +93,12 @@ typedef struct kith_kernels {
   uint32_t (*sieve)(const kith_sieve *sieve, uint32_t dim);
 } kith_kernels;
 
+/* The definition throughout, for tiles with an image; the coordinates must be exact. Any dimension. */
+typedef struct kith_image_kernels {
+  void (*degrees)(const kith_tile *tile, uint32_t *degrees);
+  void (*fill)(const kith_tile *tile, kith_rows *rows);
+} kith_image_kernels;
+
 /* Several arrays to be copied alike, in whole cache lines: both sides have room for a line beyond their ends.
  */
 typedef struct kith_copy {
@@ -106,6 +123,7 @@ typedef struct kith_kernel_table {
   void (*bounds)(const float *values, uint32_t n, float *low, float *high);
   kith_kernels f32[KITH_KERNEL_DIMS + 1];
   kith_kernels f64[KITH_KERNEL_DIMS + 1];
+  kith_image_kernels image_f32, image_f64;
 } kith_kernel_table;
 
 /* By norm: 2, 1, max. */

@@ -232,15 +232,27 @@ INLINE double staged_size(const kith_tile *tile, uint32_t q, uint32_t j, uint32_
 }
 
 /* The definition for one pair whose staged coordinates are rounded. */
-static double true_size(const kith_truth *truth, uint32_t q, uint32_t j, uint32_t dim) {
-  const double *query = truth->queries + truth->query_positions[q];
-  const double *candidate = truth->candidates + truth->candidate_positions[j];
+static double true_size(const kith_truth *truth, const kith_image *image, uint32_t q, uint32_t j,
+                        uint32_t dim) {
   double size = 0;
   for (uint32_t c = 0; c < dim; c++) {
-    double t = query[c * truth->query_stride] - candidate[c * truth->candidate_stride];
+    size_t at_q = c * truth->query_stride + truth->query_positions[q];
+    size_t at_j = c * truth->candidate_stride + truth->candidate_positions[j];
+    double t =
+        truth->is_f64
+            ? ((const double *)truth->queries)[at_q] - ((const double *)truth->candidates)[at_j]
+            : (double)((const float *)truth->queries)[at_q] - (double)((const float *)truth->candidates)[at_j];
+    if (image)
+      t += image->shift[c];
     size = kith_norm_add(KERNEL_NORM, size, t);
   }
   return size;
+}
+
+/* Whether a pair that belongs does so in this image: it may in two, and then the nearer one counts. */
+INLINE bool is_nearest(const kith_tile *tile, uint32_t q, uint32_t j, double size) {
+  const kith_image *image = tile->image;
+  return !image || size <= image->doubt || image->is_nearest(image, q, j, size);
 }
 
 /* Settles the undecided lanes by the definition. Rare: about one candidate in a million. */
@@ -250,8 +262,9 @@ INLINE uint32_t settle(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t u
     uint32_t lane = (uint32_t)__builtin_ctz(undecided);
     if (j + lane >= tile->n_candidates)
       continue;
-    double size = tile->truth ? true_size(tile->truth, q, j + lane, dim) : staged_size(tile, q, j + lane, dim);
-    if (size <= tile->limits[q])
+    double size = tile->truth ? true_size(tile->truth, tile->image, q, j + lane, dim)
+                              : staged_size(tile, q, j + lane, dim);
+    if (size <= tile->limits[q] && is_nearest(tile, q, j + lane, size))
       belongs |= 1U << lane;
   }
   return belongs;
@@ -336,7 +349,7 @@ INLINE void fill_body(const kith_tile *shared_tile, const kith_predicate *shared
 }
 
 /* The size of one query against D_LANES candidates, by the definition. */
-INLINE vd exact_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, bool is_f64) {
+INLINE vd exact_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, bool is_f64, bool is_image) {
   vd sum = vd_set(0);
   for (uint32_t c = 0; c < dim; c++) {
     size_t at_q = c * (size_t)KITH_TILE_QUERIES + q;
@@ -345,42 +358,60 @@ INLINE vd exact_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim,
                            vd_load_f64((const double *)tile->candidates + at_j))
                   : vd_sub(vd_set((double)((const float *)tile->queries)[at_q]),
                            vd_load_f32((const float *)tile->candidates + at_j));
+    if (is_image)
+      t = vd_add(t, vd_set(tile->image->shift[c]));
     sum = vd_size_add(sum, t);
   }
   return sum;
 }
 
+/* Drops the lanes that are nearer in another image. */
+INLINE uint32_t nearest_lanes(const kith_tile *tile, uint32_t q, uint32_t j, const vd *sums, uint32_t belongs) {
+  double sizes[LANES];
+  for (uint32_t part = 0; part < LANES / D_LANES; part++)
+    vd_store(sizes + part * D_LANES, sums[part]);
+  for (uint32_t left = belongs; left; left &= left - 1) {
+    uint32_t lane = (uint32_t)__builtin_ctz(left);
+    if (!is_nearest(tile, q, j + lane, sizes[lane]))
+      belongs &= ~(1U << lane);
+  }
+  return belongs;
+}
+
 /* Visits LANES candidates at a time, since ids are compared LANES at a time: D_LANES divides LANES. */
-INLINE uint32_t exact_mask(const kith_tile *tile, uint32_t q, uint32_t j, vd *sums, uint32_t dim, bool is_f64) {
+INLINE uint32_t exact_mask(const kith_tile *tile, uint32_t q, uint32_t j, vd *sums, uint32_t dim, bool is_f64,
+                           bool is_image) {
   uint32_t belongs = 0;
   for (uint32_t part = 0; part < LANES / D_LANES; part++) {
-    sums[part] = exact_sum(tile, q, j + part * D_LANES, dim, is_f64);
+    sums[part] = exact_sum(tile, q, j + part * D_LANES, dim, is_f64, is_image);
     belongs |= vd_mask_le(sums[part], vd_set(tile->limits[q])) << (part * D_LANES);
   }
   /* Where the limit is infinite, so is the size of padding: it must not count. */
   if (j + LANES > tile->n_candidates)
     belongs &= j < tile->n_candidates ? (1U << (tile->n_candidates - j)) - 1 : 0;
-  return belongs & admitted(tile, q, j);
+  belongs &= admitted(tile, q, j);
+  return is_image && belongs ? nearest_lanes(tile, q, j, sums, belongs) : belongs;
 }
 
-INLINE void degrees_exact_body(const kith_tile *tile, uint32_t *degrees, uint32_t dim, bool is_f64) {
+INLINE void degrees_exact_body(const kith_tile *tile, uint32_t *degrees, uint32_t dim, bool is_f64,
+                               bool is_image) {
   uint32_t n = padded_candidates(tile);
   for (uint32_t q = 0; q < tile->n_queries; q++) {
     uint32_t found = 0;
     for (uint32_t j = 0; j < n; j += LANES) {
       vd sums[LANES / D_LANES];
-      found += (uint32_t)__builtin_popcount(exact_mask(tile, q, j, sums, dim, is_f64));
+      found += (uint32_t)__builtin_popcount(exact_mask(tile, q, j, sums, dim, is_f64, is_image));
     }
     degrees[q] += found;
   }
 }
 
-INLINE void fill_exact_body(const kith_tile *tile, kith_rows *rows, uint32_t dim, bool is_f64) {
+INLINE void fill_exact_body(const kith_tile *tile, kith_rows *rows, uint32_t dim, bool is_f64, bool is_image) {
   uint32_t n = padded_candidates(tile);
   for (uint32_t q = 0; q < tile->n_queries; q++)
     for (uint32_t j = 0; j < n; j += LANES) {
       vd sums[LANES / D_LANES];
-      uint32_t belongs = exact_mask(tile, q, j, sums, dim, is_f64);
+      uint32_t belongs = exact_mask(tile, q, j, sums, dim, is_f64, is_image);
       if (!belongs)
         continue;
       double d2[LANES];
@@ -399,10 +430,10 @@ INLINE void fill_exact_body(const kith_tile *tile, kith_rows *rows, uint32_t dim
 #define DIMENSION(D) ((D) ? (D) : tile->dim)
 #define MAKE_EXACT(D, TYPE, IS_F64)                                                                            \
   static void degrees_exact_##TYPE##_##D(const kith_tile *tile, uint32_t *degrees) {                           \
-    degrees_exact_body(tile, degrees, DIMENSION(D), IS_F64);                                                   \
+    degrees_exact_body(tile, degrees, DIMENSION(D), IS_F64, false);                                            \
   }                                                                                                            \
   static void fill_exact_##TYPE##_##D(const kith_tile *tile, kith_rows *rows) {                                \
-    fill_exact_body(tile, rows, DIMENSION(D), IS_F64);                                                         \
+    fill_exact_body(tile, rows, DIMENSION(D), IS_F64, false);                                                  \
   }                                                                                                            \
   static uint32_t sieve_##TYPE##_##D(const kith_sieve *sieve, uint32_t dim) {                                  \
     return sieve_body(sieve, (D) ? (D) : dim, IS_F64);                                                         \
@@ -422,6 +453,14 @@ INLINE void fill_exact_body(const kith_tile *tile, kith_rows *rows, uint32_t dim
   }                                                                                                            \
   MAKE_EXACT(D, f32, false)                                                                                    \
   MAKE_EXACT(D, f64, true)
+/* Tiles with an image. */
+#define MAKE_IMAGE(TYPE, IS_F64)                                                                               \
+  static void degrees_image_##TYPE(const kith_tile *tile, uint32_t *degrees) {                                 \
+    degrees_exact_body(tile, degrees, tile->dim, IS_F64, true);                                                \
+  }                                                                                                            \
+  static void fill_image_##TYPE(const kith_tile *tile, kith_rows *rows) {                                      \
+    fill_exact_body(tile, rows, tile->dim, IS_F64, true);                                                      \
+  }
 #define ENTRY_F32(D)                                                                                           \
   { count_##D, degrees_##D, settled_##D, fill_##D, degrees_exact_f32_##D, fill_exact_f32_##D, sieve_f32_##D }
 #define ENTRY_F64(D)                                                                                           \
@@ -436,6 +475,8 @@ MAKE(5)
 MAKE(6)
 MAKE(7)
 MAKE(8)
+MAKE_IMAGE(f32, false)
+MAKE_IMAGE(f64, true)
 
 const kith_kernel_table KERNEL_TABLE = {
     .copy = copy_lines,
@@ -447,4 +488,6 @@ const kith_kernel_table KERNEL_TABLE = {
             ENTRY_F32(7), ENTRY_F32(8)},
     .f64 = {ENTRY_F64(0), ENTRY_F64(1), ENTRY_F64(2), ENTRY_F64(3), ENTRY_F64(4), ENTRY_F64(5), ENTRY_F64(6),
             ENTRY_F64(7), ENTRY_F64(8)},
+    .image_f32 = {degrees_image_f32, fill_image_f32},
+    .image_f64 = {degrees_image_f64, fill_image_f64},
 };

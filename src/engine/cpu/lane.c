@@ -1,6 +1,8 @@
 /* Lanes: tiles, runs and staging. See lane.h. */
 #include "engine/cpu/lane.h"
 
+#include "engine/cpu/images.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -86,16 +88,42 @@ static double center_on_queries(kith_lane *lane) {
   return kith_norm_distance(lane->predicate.norm, size) * (1 + 0x1p-20);
 }
 
+/* Every query has a limit of its own: the filter works with the largest of the tile, whose band holds for
+ * smaller ones too; pairs are accepted untested within the smallest. */
+static void take_limits(kith_lane *lane) {
+  const kith_task *task = lane->task;
+  double most = 0;
+  double least = INFINITY;
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+    double limit = lane->limits[q] = task->limits[lane->queries.ids[q]];
+    lane->starts[q] = (float)-limit;
+    most = limit > most ? limit : most;
+    least = limit < least ? limit : least;
+  }
+  lane->predicate = kith_predicate_of(task->predicate->norm, most, lane->tile.dim);
+  lane->least = least;
+  lane->tile_accepts = lane->tile_accepts && least >= task->predicate->limit;
+}
+
 /* Decides how the tile is tested, and in what width it is staged. */
 static void choose_test(kith_lane *lane) {
-  lane->filter = lane->may_filter;
+  lane->predicate = *lane->task->predicate;
+  lane->least = lane->predicate.limit;
+  if (lane->task->limits)
+    take_limits(lane);
+  lane->filter = lane->may_filter && lane->predicate.filter;
   lane->width = lane->index_width;
-  if (!lane->filter || lane->index_width == sizeof(float))
-    return;
-  lane->filter = kith_predicate_narrow(&lane->predicate, lane->tile.dim, center_on_queries(lane));
-  if (lane->filter)
-    lane->width = sizeof(float);
-  lane->tile.truth = lane->filter ? &lane->truth : NULL;
+  lane->tile.truth = NULL;
+  lane->tile.image = NULL;
+  if (lane->filter && lane->index_width > sizeof(float)) {
+    lane->filter = kith_predicate_narrow(&lane->predicate, lane->tile.dim, center_on_queries(lane));
+    if (lane->filter)
+      lane->width = sizeof(float);
+    lane->tile.truth = lane->filter ? &lane->truth : NULL;
+  }
+  if (lane->ties)
+    kith_images_expect_ties(lane);
+  lane->needs_positions = lane->tile.truth || lane->ties;
 }
 
 /* Copies arrays of coordinates from an index to a buffer, narrower if the tile is. */
@@ -112,7 +140,7 @@ static void copy_coordinates(const kith_lane *lane, const kith_index *index, uin
 }
 
 /* Copies the coordinates of the tile's queries: all together if they are neighbours in the index. */
-static void stage_queries(kith_lane *lane) {
+void kith_lane_stage_queries(kith_lane *lane) {
   const kith_index *index = lane->task->queries;
   const kith_query_tile *queries = &lane->queries;
   uint32_t n = lane->tile.n_queries;
@@ -140,7 +168,7 @@ static void stage_queries(kith_lane *lane) {
  * y in float like the filter does that of b - a, and without the limit in the sum. So what is shown for the
  * filter (docs/exactness.md) holds here: rounding lifts the sum to at most limit + band. A second band pays for
  * rounding the limit itself. */
-static void choose_sieve(kith_lane *lane) {
+void kith_lane_choose_sieve(kith_lane *lane) {
   uint32_t n = lane->tile.n_queries;
   lane->sieves = lane->filter && lane->tile.dim >= SIEVE_DIMS && n >= SIEVE_QUERIES;
   if (!lane->sieves)
@@ -224,8 +252,8 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
                        kith_grid_is_even(index->grid, 0, queries->x_last);
   lane->box_known = false;
   choose_test(lane);
-  stage_queries(lane);
-  choose_sieve(lane);
+  kith_lane_stage_queries(lane);
+  kith_lane_choose_sieve(lane);
   return position;
 }
 
@@ -263,7 +291,9 @@ kith_run kith_lane_run(kith_lane *lane, uint32_t s) {
 }
 
 /* The box around the queries of the tile, in the coordinates of the index. */
-static void find_box(kith_lane *lane) {
+void kith_lane_find_box(kith_lane *lane) {
+  if (lane->box_known)
+    return;
   const kith_index *index = lane->task->queries;
   const uint32_t *positions = lane->queries.positions;
   for (uint32_t c = 0; c < index->dim; c++) {
@@ -285,16 +315,16 @@ static void find_box(kith_lane *lane) {
 /* Whether all points of two boxes belong together. The largest difference in each dimension goes through the
  * operations of the definition, in its order. Rounding is monotone, so no pair has a larger size: this needs no
  * margin, and is right for eps = 0 too. */
-static bool boxes_belong(const double *a, const double *b, uint32_t dim, const kith_predicate *predicate) {
+static bool boxes_belong(const double *a, const double *b, uint32_t dim, kith_norm norm, double limit) {
   double far = 0;
   for (uint32_t c = 0; c < dim; c++)
-    far = kith_norm_add(predicate->norm, far, fmax(a[dim + c] - b[c], b[dim + c] - a[c]));
-  return far <= predicate->limit;
+    far = kith_norm_add(norm, far, fmax(a[dim + c] - b[c], b[dim + c] - a[c]));
+  return far <= limit;
 }
 
 bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *crowd) {
   const kith_index *index = lane->task->candidates;
-  if (index->n_crowds == 0 || end - begin < KITH_CROWD)
+  if (index->n_crowds == 0 || end - begin < KITH_CROWD || lane->ties)
     return false;
   uint32_t low = 0; /* the first crowd that ends behind begin */
   uint32_t high = index->n_crowds;
@@ -305,11 +335,10 @@ bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *
     else
       high = middle;
   }
-  if (!lane->box_known)
-    find_box(lane);
+  kith_lane_find_box(lane);
   for (; low < index->n_crowds && index->crowds[low].begin < end; low++)
     if (boxes_belong(lane->box, index->crowd_box + (size_t)low * 2 * index->dim, index->dim,
-                     &lane->predicate)) {
+                     lane->predicate.norm, lane->least)) {
       *crowd = index->crowds[low];
       crowd->begin = crowd->begin < begin ? begin : crowd->begin;
       crowd->end = crowd->end > end ? end : crowd->end;
@@ -324,7 +353,7 @@ void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {
   kith_copy copy = {.to = (char *)lane->candidate_coords + tile->n_candidates * lane->width,
                     .to_stride = tile->stride * lane->width};
   copy_coordinates(lane, index, begin, end, copy);
-  if (kith_lane_is_narrow(lane))
+  if (lane->needs_positions)
     lane->table->number(lane->candidate_positions + tile->n_candidates, begin, end - begin);
   if (lane->needs_ids) {
     copy = (kith_copy){.to = (char *)(lane->candidate_ids + tile->n_candidates),
@@ -346,7 +375,7 @@ void kith_lane_sieve(kith_lane *lane, uint32_t begin, uint32_t end) {
   sieve->ids = lane->needs_ids ? index->ids + begin : NULL;
   sieve->ids_to = lane->candidate_ids + staged;
   sieve->position = begin;
-  sieve->positions_to = kith_lane_is_narrow(lane) || lane->orders ? lane->candidate_positions + staged : NULL;
+  sieve->positions_to = lane->needs_positions || lane->orders ? lane->candidate_positions + staged : NULL;
   lane->tile.n_candidates = staged + lane->exact_kernels->sieve(sieve, lane->tile.dim);
 }
 
