@@ -314,7 +314,7 @@ static kith_status make_predicate(kith_join *j) {
     return status;
   return kith_fail(
       j->ctx, KITH_ERR_ARGUMENT,
-      "eps is %.17g, but in a periodic box it can be at most %.17g, half of the smallest height of the "
+      "eps is %.15g, but in a periodic box it can be at most %.15g, half of the smallest height of the "
       "box: beyond that a point would have several images of another as neighbours",
       j->options.eps, lattice->height / 2);
 }
