@@ -137,7 +137,6 @@ typedef struct embedding {
   double *to; /* n rows of space->dim */
   uint64_t shares;
   _Atomic uint64_t faults, first_fault; /* first: the lowest row */
-  _Atomic bool outside;                 /* some point lies outside of the brick */
 } embedding;
 
 static void note_fault(embedding *e, uint64_t row) {
@@ -160,19 +159,21 @@ static void embed_share(void *argument, uint64_t share) {
   }
 }
 
-/* Looks for finite points outside of the brick; there is no need to see more than one. */
-static void look_outside(void *argument, uint64_t share) {
-  embedding *e = argument;
-  const kith_lattice *lattice = &e->space->lattice;
-  uint64_t end = kith_share_begin(e->points->n, share + 1, e->shares);
-  for (uint64_t row = kith_share_begin(e->points->n, share, e->shares); row < end; row++)
-    for (uint32_t i = 0; i < lattice->n; i++) {
-      double x = kith_points_get(e->points, row, lattice->axis[i]);
-      if (isfinite(x) && !(x >= 0 && x < lattice->vector[i][i])) {
-        atomic_store(&e->outside, true);
-        return;
-      }
-    }
+/* Whether all valid points lie in the brick already; false too if there is no memory to tell. */
+static bool are_wrapped(kith_context *ctx, const kith_space *space, const kith_points *points) {
+  const kith_lattice *lattice = &space->lattice;
+  double *min = kith_alloc(&ctx->memory, 2 * (uint64_t)points->dim * sizeof *min);
+  if (!min)
+    return false;
+  kith_points_summary summary = {.min = min, .max = min + points->dim};
+  kith_points_summarize(ctx, points, &summary);
+  bool inside = true;
+  for (uint32_t i = 0; i < lattice->n; i++) {
+    uint32_t c = lattice->axis[i];
+    inside = inside && summary.min[c] >= 0 && summary.max[c] < lattice->vector[i][i];
+  }
+  kith_free(min);
+  return inside;
 }
 
 static kith_status refuse_row(kith_context *ctx, const embedding *e, const char *name) {
@@ -220,8 +221,7 @@ kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const k
   if (!kith_space_is_embedded(space)) {
     if (space->lattice.n == 0)
       return KITH_OK;
-    kith_each_unless_cancelled(ctx, e.shares, look_outside, &e);
-    if (!atomic_load(&e.outside))
+    if (are_wrapped(ctx, space, points) || kith_cancelled(ctx))
       return kith_check_cancel(ctx);
   }
   uint64_t bytes = points->n * space->dim * sizeof(double);

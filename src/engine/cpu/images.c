@@ -170,10 +170,18 @@ void kith_images_each(kith_lane *lane, bool positive, void (*meet)(void *user), 
   uint32_t dim = lane->tile.dim;
   kith_lane_find_box(lane);
   kith_differences differences = {.reach = lane->predicate.reach};
+  bool interior = true; /* most tiles: no candidate lies within reach beyond the faces of the brick */
+  double reach = lane->predicate.reach * (1 + 0x1p-20);
   for (uint32_t i = 0; i < lattice->n; i++) {
-    differences.low[i] = lane->box[lattice->axis[i]] - lattice->vector[i][i];
-    differences.high[i] = lane->box[dim + lattice->axis[i]];
+    double low = lane->box[lattice->axis[i]];
+    double high = lane->box[dim + lattice->axis[i]];
+    double side = lattice->vector[i][i];
+    differences.low[i] = low - side;
+    differences.high[i] = high;
+    interior = interior && low - 0x1p-20 * side > reach && high + 0x1p-20 * side + reach < side;
   }
+  if (interior)
+    return;
   image_visit visit = {lane, positive, meet, user};
   kith_lattice_each(lattice, &differences, visit_image, &visit);
 }

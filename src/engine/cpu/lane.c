@@ -67,8 +67,8 @@ static void enter_row(kith_lane *lane, uint32_t row) {
   lane->row_accepts = kith_grid_row_is_even(candidates->grid, (uint64_t)number);
 }
 
-/* Puts the origin in the middle of the tile's queries; returns their largest distance from it, in the norm, or
- * more. */
+/* Finds the box around the tile's queries, and puts the origin in its middle; returns their largest distance
+ * from it, in the norm, or more. */
 static double center_on_queries(kith_lane *lane) {
   const kith_index *index = lane->task->queries;
   double size = 0;
@@ -81,10 +81,13 @@ static double center_on_queries(kith_lane *lane) {
       min = x < min ? x : min;
       max = x > max ? x : max;
     }
+    lane->box[c] = min;
+    lane->box[index->dim + c] = max;
     double origin = lane->origin[c] = min + (max / 2 - min / 2);
     double half = fmax(max - origin, origin - min); /* the origin is rounded */
     size = kith_norm_add(lane->predicate.norm, size, half);
   }
+  lane->box_known = true;
   return kith_norm_distance(lane->predicate.norm, size) * (1 + 0x1p-20);
 }
 
@@ -292,9 +295,17 @@ kith_run kith_lane_run(kith_lane *lane, uint32_t s) {
 
 /* The box around the queries of the tile, in the coordinates of the index. */
 void kith_lane_find_box(kith_lane *lane) {
+  const kith_index *index = lane->task->queries;
   if (lane->box_known)
     return;
-  const kith_index *index = lane->task->queries;
+  lane->box_known = true;
+  if (lane->sieves && lane->index_width == sizeof(float)) { /* staged as they are, and their box is known */
+    for (uint32_t c = 0; c < index->dim; c++) {
+      lane->box[c] = lane->sieve.low[c];
+      lane->box[index->dim + c] = lane->sieve.high[c];
+    }
+    return;
+  }
   const uint32_t *positions = lane->queries.positions;
   for (uint32_t c = 0; c < index->dim; c++) {
     const float *floats = (const float *)index->coords + c * index->stride;
@@ -309,7 +320,6 @@ void kith_lane_find_box(kith_lane *lane) {
     lane->box[c] = low;
     lane->box[index->dim + c] = high;
   }
-  lane->box_known = true;
 }
 
 /* Whether all points of two boxes belong together. The largest difference in each dimension goes through the
