@@ -37,7 +37,7 @@ const option_entry OPTIONS[] = {
 
     {JOINS, "metric", 0, "M", OPTION_CHOICE, FIELD(metric),
      .choices = "euclidean|manhattan|chebyshev|cosine|angular|haversine", .group = SPACE,
-     .help = "euclidean, manhattan, chebyshev, cosine, angular or haversine"},
+     .help = "euclidean manhattan chebyshev cosine angular haversine"},
     {JOINS, "radius", 0, "R", OPTION_REAL, FIELD(radius), .low = 1e-300, .high = 1e300, .group = SPACE,
      .help = "haversine: eps is in the unit of R (default: in degrees)"},
     {JOINS, "box", 0, "B", OPTION_TEXT, FIELD(box), .group = SPACE,

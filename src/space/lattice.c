@@ -35,7 +35,7 @@ static kith_status make_straight(kith_context *ctx, const double *lengths, uint3
 
 /* Takes whole vectors j away from vector i, until its component along axis j is at most half of theirs. */
 static void reduce(double v[3][3], int i, int j) {
-  double turns = floor(v[i][j] / v[j][j] + 0.5);
+  double turns = ceil(v[i][j] / v[j][j] - 0.5);
   for (int c = 0; c <= j && turns != 0; c++)
     v[i][c] -= turns * v[j][c];
 }
