@@ -548,7 +548,7 @@ double planner::blur(const dense_plan &dense) const {
       length2 += x * x / (double)n_spread;
     }
   double moved = 0x1p-12 * sqrt(length2);
-  return moved == 0 ? 0 : dim * 2 * moved / sqrt(spec.predicate.eps2);
+  return moved == 0 ? 0 : dim * 2 * moved / sqrt(spec.predicate.limit);
 }
 
 /* Whether to join all points with all instead. */
