@@ -27,7 +27,11 @@ typedef struct cli_options {
   bool eps_given, n_given, lambda_given, help;
 
   double eps;
+  char *eps_column;
   bool self, half;
+  int metric; /* a kith_metric */
+  double radius;
+  char *box;
   int what; /* a kith_what */
   char *output;
   bool sorted, distances, json, quiet;

@@ -22,8 +22,9 @@
  *
  * What "exact" means. A pair (a, b) belongs to the result if and only if D2 <= eps * eps, where
  *     D2 = sum over the dimensions, in input order, of t * t,  t = (double)a - (double)b,
- * with every operation rounded to double and none fused. That is what a plain loop in double computes, so
- * anybody can check us. Every engine, instruction set, thread count and batch size gives the same set.
+ * with every operation rounded to double and none fused (other metrics: section 3). That is what a plain loop
+ * in double computes, so anybody can check us. Every engine, instruction set, thread count and batch size gives
+ * the same set.
  *
  * Rules that hold for every call. Inputs are borrowed for the duration of the call and never changed.
  * Functions that can fail return a kith_status; the sentence for a person is then in kith_message(). The
@@ -223,6 +224,27 @@ typedef enum kith_cells { KITH_CELLS_FULL = 0, KITH_CELLS_UNICOMP = 1, KITH_CELL
  * taken one by one from a queue, so that they surely run in this order (WORKQUEUE). */
 typedef enum kith_order { KITH_ORDER_INPUT = 0, KITH_ORDER_WORKLOAD = 1, KITH_ORDER_QUEUE = 2 } kith_order;
 
+/* What distance means (docs/exactness.md has every definition to the last bit).
+ *
+ *   KITH_EUCLIDEAN   the root of the sum of squares
+ *   KITH_MANHATTAN   the sum of the absolute differences
+ *   KITH_CHEBYSHEV   the largest absolute difference
+ *   KITH_COSINE      1 - the cosine of the angle between two vectors: 0 to 2
+ *   KITH_ANGULAR     that angle, in degrees: 0 to 180
+ *   KITH_HAVERSINE   the great-circle distance of two places (longitude, latitude in degrees), in degrees of
+ * arc, or on a sphere of the given radius in its unit
+ *
+ * A row of zeros has no direction, and a latitude beyond the poles is no place: cosine, angular and haversine
+ * take such rows for invalid ones. */
+typedef enum kith_metric {
+  KITH_EUCLIDEAN = 0,
+  KITH_MANHATTAN = 1,
+  KITH_CHEBYSHEV = 2,
+  KITH_COSINE = 3,
+  KITH_ANGULAR = 4,
+  KITH_HAVERSINE = 5,
+} kith_metric;
+
 /* a: the queries. b: the candidates, or NULL to join a with itself (passing a twice is a join of two sets). The
  * two may differ in dtype, not in dim.
  *
@@ -234,8 +256,9 @@ typedef struct kith_join_options {
   int self_pairs;      /* 1: (i, i) too; one set only */
   int half;            /* 1: only i < j; one set only, excludes self_pairs */
   int sorted;          /* 1: neighbours of a row by id; 0: in index order, the same for the same input */
-  int distances;       /* 1: sqrt(D2) with every neighbour */
-  int skip_invalid;    /* 1: rows with NaN or infinity have no neighbours; 0: they are refused */
+  int distances;       /* 1: the distance with every neighbour */
+  int skip_invalid;    /* 1: rows with NaN or infinity, and others without a place in the space, have no
+                          neighbours;    0: they are refused */
   uint64_t batch_rows; /* streaming: at most so many rows a batch */
   /* How to index; for experiments. The result does not depend on them. */
   uint32_t index_dims; /* dimensions in the grid, at most 8 */
@@ -246,6 +269,15 @@ typedef struct kith_join_options {
   kith_cells cells;           /* KITH_KERNEL_POINT */
   kith_order order;           /* likewise */
   uint32_t threads_per_query; /* likewise: 1, 2, 4, 8, 16 or 32; 0 is 1 */
+  /* The space. */
+  kith_metric metric;
+  double radius; /* KITH_HAVERSINE: of the sphere; eps and distances are in its unit. 0: they are in degrees */
+  const double
+      *box; /* KITH_EUCLIDEAN: a periodic box, or NULL: dim lengths (0: open along that axis), or in three */
+  uint32_t n_box; /* dimensions 6 values (lengths, angles in degrees) or 9 (vectors, row by row, of which only
+                     those that are lower triangular are understood). eps: at most half the smallest height */
+  const double *eps_of; /* a->n values, or NULL: (i, j) belongs iff their distance is at most eps_of[i]; eps is
+                           then not used, and half keeps the pairs i < j with a distance of at most eps_of[i] */
 } kith_join_options;
 
 KITH_API kith_join_options kith_join_options_init(double eps);

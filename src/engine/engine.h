@@ -9,9 +9,12 @@
 #define KITH_ENGINE_ENGINE_H
 
 #include "index/index.h"
+#include "space/space.h"
 
 typedef struct kith_task {
   const kith_predicate *predicate;
+  const kith_space *space; /* tells what distance a size is, and which images there are */
+  const double *limits;    /* by id of the queries: each has its own; NULL: the predicate's */
   const kith_stencil *stencil;
   const kith_index *queries;
   const kith_index *candidates; /* the same index when a set is joined with itself */

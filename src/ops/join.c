@@ -25,22 +25,13 @@ static uint64_t pairs_of_count(const kith_join *j, uint64_t counted) {
   return j->options.half ? (counted - self) / 2 : counted - self;
 }
 
-kith_status kith_join_count(kith_context *ctx, const kith_points *a, const kith_points *b,
-                            const kith_join_options *options, uint64_t *pairs, kith_join_report *report) {
-  if (!pairs)
-    return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is no place for the count: pairs is NULL");
-  kith_join j;
-  kith_status status = kith_join_prepare_count(&j, ctx, a, b, options);
-  if (status)
-    return kith_join_release(&j, status, report);
-  kith_stage_begin(ctx, "join", 0.95);
-  kith_work work = all_queries(&j, KITH_DO_COUNT);
-  if (!(status = run(&j, &work))) {
-    *pairs = pairs_of_count(&j, j.tally.pairs);
-    j.report.pairs = *pairs;
-    j.report.batches = 1;
-  }
-  return kith_join_release(&j, status, report);
+static kith_status count_pairs(kith_join *j, uint64_t *pairs) {
+  kith_stage_begin(j->ctx, "join", 0.95);
+  kith_work work = all_queries(j, KITH_DO_COUNT);
+  kith_status status = run(j, &work);
+  if (!status)
+    *pairs = pairs_of_count(j, j->tally.pairs);
+  return status;
 }
 
 /* degrees[id] for every row; skipped rows have none. */
@@ -52,6 +43,37 @@ static kith_status find_degrees(kith_join *j, uint64_t *degrees, double span) {
   kith_status status = run(j, &work);
   j->report.pairs = j->tally.pairs;
   return status;
+}
+
+/* With a radius per point, the pairs i < j are not half of all pairs: they must be told apart. */
+static kith_status count_by_degrees(kith_join *j, uint64_t *pairs) {
+  uint64_t bytes = j->a->n * sizeof(uint64_t);
+  uint64_t *degrees = kith_alloc(&j->ctx->memory, bytes);
+  if (!degrees)
+    return kith_fail_memory(j->ctx, bytes, "one count per point");
+  kith_status status = find_degrees(j, degrees, 0.95);
+  *pairs = j->report.pairs;
+  kith_free(degrees);
+  return status;
+}
+
+kith_status kith_join_count(kith_context *ctx, const kith_points *a, const kith_points *b,
+                            const kith_join_options *options, uint64_t *pairs, kith_join_report *report) {
+  if (!pairs)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is no place for the count: pairs is NULL");
+  kith_join j;
+  kith_status status = kith_join_prepare_count(&j, ctx, a, b, options);
+  if (status)
+    return kith_join_release(&j, status, report);
+  if (j.limits && j.options.half)
+    status = count_by_degrees(&j, pairs);
+  else
+    status = count_pairs(&j, pairs);
+  if (!status) {
+    j.report.pairs = *pairs;
+    j.report.batches = 1;
+  }
+  return kith_join_release(&j, status, report);
 }
 
 kith_status kith_join_degrees(kith_context *ctx, const kith_points *a, const kith_points *b,

@@ -1,6 +1,6 @@
 /* One join on its way along the data path: what the calls in this folder share.
  *
- *   kith_join_prepare   check -> look at the points -> choose the grid -> index -> engine
+ *   kith_join_prepare   check -> embed -> look at the points -> choose the grid -> index -> engine
  *                       (on a GPU the engine looks, chooses and indexes itself)
  *   then                count, degrees, table, stream, write (join.c) or plan (plan.c)
  *   kith_join_release   in every case, also after a failed prepare */
@@ -20,10 +20,16 @@ typedef struct kith_join {
   kith_join_options options;
   const kith_points *a;
   const kith_points *b; /* a itself when a set is joined with itself */
+  uint32_t input_dim;   /* columns of the sets as they were given: */
+  kith_space space;     /* a and b are views of them as they lie in this space, */
+  kith_points embedded[2];
+  void *owned[2];
   bool one_set;
   bool count_only; /* nothing but a total is asked for: ids are not needed */
   kith_predicate predicate;
-  double *box; /* min[dim], max[dim] of both sets, then of b alone */
+  double *limits; /* by row of a, where each has its own; NULL: the predicate's */
+  double *box;    /* min[dim], max[dim] of both sets, then of b alone */
+  double seconds_embed;
   uint64_t invalid[2];
   bool on_gpu;
   kith_cuda_info gpu; /* its plan, then; otherwise: */

@@ -53,7 +53,7 @@ static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
 static void describe_engine(const kith_join *j, kith_plan *plan) {
   plan->n_queries = j->a->n;
   plan->n_candidates = j->b->n;
-  plan->dim = j->a->dim;
+  plan->dim = j->input_dim;
   plan->engine = j->engine->name;
   plan->isa = kith_isa(j->ctx);
   plan->threads = j->ctx->threads;
@@ -95,8 +95,14 @@ static void describe_memory(const kith_join *j, kith_what what, int streamed, ki
 static void explain_kernel(const kith_join *j, kith_plan *plan) {
   size_t used = strlen(plan->why);
   const char *why = "Every pair is tested by the definition in double.\n";
+  if (kith_space_is_embedded(&j->space)) {
+    snprintf(plan->why + used, sizeof plan->why - used,
+             "Points become unit vectors in %u dimensions, eps the length of a chord: cells are theirs.\n",
+             j->space.dim);
+    used = strlen(plan->why);
+  }
   if (j->predicate.everything)
-    why = "eps squared exceeds every double: all pairs belong, none is tested.\n";
+    why = "eps exceeds every distance: all pairs belong, none is tested.\n";
   else if (strcmp(plan->kernel, "filter") == 0)
     why = "Pairs are tested in float32; those within rounding of eps are settled in double.\n";
   snprintf(plan->why + used, sizeof plan->why - used, "%s", why);
