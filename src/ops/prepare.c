@@ -127,9 +127,14 @@ static kith_status choose(kith_join *j) {
                             .min = j->box,
                             .max = j->box + j->a->dim,
                             .index_dims = j->options.index_dims,
-                            .row_side = j->options.cell_side};
+                            .row_side = j->options.cell_side,
+                            .brute = j->options.brute,
+                            .no_reorder = j->options.no_reorder,
+                            .no_sortidu = j->options.no_sortidu};
   kith_status status = kith_choose_grid(j->ctx, &question, &j->choice);
-  if (status)
+  if (!status)
+    status = kith_join_choose_brute(j, &question);
+  if (status || j->all_with_all)
     return status;
   j->stencil = kith_alloc(&j->ctx->memory, sizeof *j->stencil);
   if (!j->stencil)
@@ -230,9 +235,16 @@ static kith_status prepare_cpu(kith_join *j) {
   if ((status = look_at_points(j)) || (status = choose(j)))
     return status;
   double planned = kith_seconds();
+  j->report.seconds_plan = planned - began;
+  if (j->all_with_all) {
+    status = kith_join_prepare_brute(j);
+    j->report.seconds_index = kith_seconds() - planned;
+    j->report.cells = j->panels_b.n_panels;
+    j->report.index_dims = j->brute_choice.split;
+    return status ? status : kith_check_cancel(j->ctx);
+  }
   if ((status = build_indexes(j)) || (status = create_engine(j)))
     return status;
-  j->report.seconds_plan = planned - began;
   j->report.seconds_index = kith_seconds() - planned;
   j->report.cells = j->index_b.n_cells;
   j->report.index_dims = j->grid.k;
@@ -279,6 +291,7 @@ void kith_join_release_index(kith_join *j) {
   j->engine = NULL;
   kith_index_destroy(&j->index_a);
   kith_index_destroy(&j->index_b);
+  kith_join_release_brute(j);
 }
 
 kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report *report) {
@@ -296,6 +309,8 @@ kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report
   kith_join_release_index(j);
   kith_free(j->stencil);
   kith_free(j->choice.box);
+  kith_free(j->packing.columns);
+  kith_free(j->packing.centre);
   kith_free(j->box);
   return kith_call_end(j->ctx, status);
 }

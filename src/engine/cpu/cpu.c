@@ -428,6 +428,8 @@ static void visit_tile(visit *v) {
   case KITH_DO_COLLECT:
     collect_tile(v);
     break;
+  case KITH_DO_PAIRS: /* another engine's */
+    break;
   }
 }
 
