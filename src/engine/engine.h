@@ -18,6 +18,7 @@ typedef struct kith_task {
   bool half;                    /* only pairs with query id < candidate id */
   bool drop_self;               /* leave out (i, i) */
   bool sorted;                  /* rows by id, instead of by position in the index */
+  bool no_shortc;               /* distances are added up to the end */
 } kith_task;
 
 typedef enum kith_operation {

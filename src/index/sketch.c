@@ -7,15 +7,16 @@ void kith_sketch_point(const kith_sketch *sketch, const kith_points *points, uin
     uint32_t c = sketch->columns[j];
     out[j * stride] = (float)(kith_points_get(points, row, c) - sketch->low[c]);
   }
-  if (kith_sketch_dims(sketch) == sketch->split)
-    return;
-  double sum = 0;
-  for (uint32_t j = sketch->split; j < sketch->dim; j++) {
-    uint32_t c = sketch->columns[j];
-    double t = kith_points_get(points, row, c) - sketch->low[c];
-    sum += t * t;
+  uint32_t groups = kith_sketch_dims(sketch) - sketch->split;
+  for (uint32_t g = 0; g < groups; g++) {
+    double sum = 0;
+    for (uint32_t j = sketch->split + g; j < sketch->dim; j += groups) {
+      uint32_t c = sketch->columns[j];
+      double t = kith_points_get(points, row, c) - sketch->low[c];
+      sum += t * t;
+    }
+    out[(sketch->split + g) * stride] = (float)sqrt(sum);
   }
-  out[sketch->split * stride] = (float)sqrt(sum);
 }
 
 /* A coordinate of a sketch is at most the diagonal of the box, and carries a relative error of 2^-24 and (the

@@ -62,7 +62,7 @@ static kith_sketch sketch_of(const kith_join *j) {
                        .low = j->box,
                        .high = j->box + j->a->dim,
                        .split = j->brute_choice.split,
-                       .rest = j->brute_choice.rest};
+                       .groups = j->brute_choice.groups};
 }
 
 /* Sketches of rows, many at a time. */

@@ -173,6 +173,7 @@ static kith_status create_engine(kith_join *j) {
                         .candidates = &j->index_b,
                         .half = j->options.half,
                         .sorted = j->options.sorted,
+                        .no_shortc = j->options.no_shortc,
                         .drop_self = kith_join_is_self(j) && !j->options.self_pairs};
   return kith_engine_cpu_create(j->ctx, &j->task, &j->engine);
 }

@@ -36,6 +36,8 @@ typedef struct trial {
   float *values; /* [KITH_SKETCH_DIMS][n] */
   uint32_t *order;
   float *low, *high; /* [n_boxes][KITH_SKETCH_DIMS] */
+  double cost;       /* of the last sketch, */
+  double least;      /* and of the best */
 } trial;
 
 static void draw_rows(trial *t, uint32_t wanted) {
@@ -97,41 +99,57 @@ static kith_status try_sketch(kith_context *ctx, trial *t, double *share) {
 }
 
 /* The cost of a query that meets a share of the panels. */
-static double cost_of(const trial *t, double share, uint32_t box_dims, uint32_t group) {
+static double cost_of(const trial *t, double share, uint32_t box_dims) {
   double n = (double)t->question->candidates->n;
   double tests = share * n / VECTOR * (t->sketch.dim + TEST_EXTRA);
-  return tests + n / group / VECTOR * BOX_COLUMN * box_dims / group;
+  return tests + n / t->panel / VECTOR * BOX_COLUMN * box_dims / t->panel;
 }
 
-/* Tries the numbers of columns; keeps the cheapest. */
-static kith_status try_splits(kith_context *ctx, trial *t, uint32_t group, kith_brute_choice *choice,
-                              double *cost) {
-  static const uint32_t SPLITS[] = {1, 2, 3, 4, 6, 8};
-  double least = INFINITY;
-  for (uint32_t i = 0; i < sizeof SPLITS / sizeof *SPLITS; i++) {
-    uint32_t split = t->question->index_dims ? t->question->index_dims : SPLITS[i];
-    if (split > t->sketch.dim)
-      break;
-    t->sketch.split = split;
-    double share;
-    kith_status status = try_sketch(ctx, t, &share);
-    if (status)
-      return status;
-    double now = cost_of(t, share, kith_sketch_dims(&t->sketch), group);
-    least = now < least ? now : least;
-    if (now < 0.95 * *cost || (t->question->index_dims && t->question->brute)) {
-      *cost = now;
-      choice->split = split;
-      choice->rest = t->sketch.rest;
-      choice->share = share;
-    }
-    if (t->question->index_dims || now > 1.1 * least) /* from here on it only gets worse */
-      break;
+/* Tries one sketch; keeps it if it is the cheapest so far. */
+static kith_status try_one(kith_context *ctx, trial *t, uint32_t split, uint32_t groups,
+                           kith_brute_choice *choice) {
+  t->sketch.split = split;
+  t->sketch.groups = t->question->no_sortidu ? 0 : groups;
+  double share;
+  kith_status status = try_sketch(ctx, t, &share);
+  if (status)
+    return status;
+  t->cost = cost_of(t, share, kith_sketch_dims(&t->sketch));
+  if (t->cost < 0.95 * t->least || t->question->brute) {
+    t->least = t->cost;
+    choice->split = split;
+    choice->groups = t->sketch.groups;
+    choice->share = share;
   }
   return KITH_OK;
 }
 
-static void explain(const trial *t, const kith_choice *grid, double cost, kith_brute_choice *choice) {
+/* More and more dimensions of one kind, until it gets worse. */
+static kith_status try_series(kith_context *ctx, trial *t, bool columns, kith_brute_choice *choice) {
+  static const uint32_t COLUMNS[] = {1, 2, 3, 4, 6, 8};
+  static const uint32_t GROUPS[] = {2, 3, 4};
+  uint32_t n = columns ? sizeof COLUMNS / sizeof *COLUMNS : sizeof GROUPS / sizeof *GROUPS;
+  double least = INFINITY;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t split = columns ? COLUMNS[i] : 0;
+    if (split > t->sketch.dim)
+      break;
+    kith_status status = try_one(ctx, t, split, columns ? 1 : GROUPS[i], choice);
+    if (status || t->cost > 1.1 * least)
+      return status;
+    least = t->cost < least ? t->cost : least;
+  }
+  return KITH_OK;
+}
+
+static kith_status try_sketches(kith_context *ctx, trial *t, kith_brute_choice *choice) {
+  if (t->question->index_dims)
+    return try_one(ctx, t, t->question->index_dims, 1, choice);
+  kith_status status = try_series(ctx, t, true, choice);
+  return status || t->question->no_sortidu ? status : try_series(ctx, t, false, choice);
+}
+
+static void explain(const trial *t, const kith_choice *grid, kith_brute_choice *choice) {
   int at = snprintf(choice->why, sizeof choice->why, "All points are joined with all, in panels: ");
   size_t used = at > 0 ? (size_t)at : 0;
   if (t->question->brute)
@@ -142,17 +160,23 @@ static void explain(const trial *t, const kith_choice *grid, double cost, kith_b
                  "a grid over %u of %u dimensions would leave %.3g of %.3g points as candidates, at %.3g times "
                  "the cost.\n",
                  grid->spec.k, t->sketch.dim, grid->candidates, (double)t->question->candidates->n,
-                 GRID_TEST * grid->cost / cost);
+                 GRID_TEST * grid->cost / t->least);
   used += at > 0 ? (size_t)at : 0;
   if (used >= sizeof choice->why)
     return;
   if (choice->split)
+    snprintf(choice->why + used, sizeof choice->why - used,
+             "Points are ordered by %u column%s%s%s: a panel then meets %.2g of the panels in a sample of %u "
+             "points.\n",
+             choice->split, choice->split == 1 ? "" : "s",
+             t->question->no_reorder ? "" : " of largest variance",
+             choice->groups ? " and the norm of the others" : "", choice->share, t->n);
+  else if (choice->groups)
     snprintf(
         choice->why + used, sizeof choice->why - used,
-        "Points are ordered by %u column%s of largest variance%s: a panel then meets %.2g of the panels in "
-        "a sample of %u points.\n",
-        choice->split, choice->split == 1 ? "" : "s", choice->rest ? " and the norm of the others" : "",
-        choice->share, t->n);
+        "Points are ordered by the norms of %u groups of columns: a panel then meets %.2g of the panels in a "
+        "sample of %u points.\n",
+        choice->groups, choice->share, t->n);
   else
     snprintf(choice->why + used, sizeof choice->why - used,
              "They stay in the order of the input: no order would leave panels far enough apart.\n");
@@ -172,11 +196,10 @@ static kith_status allocate(kith_context *ctx, trial *t) {
 }
 
 /* As many points as make whole groups that stand for panels, if that is not too many. */
-static void size_sample(trial *t, uint32_t group) {
-  t->panel = group;
-  uint64_t panels = (t->question->candidates->n + group - 1) / group;
+static void size_sample(trial *t) {
+  uint64_t panels = (t->question->candidates->n + t->panel - 1) / t->panel;
   uint64_t size = panels ? SAMPLE / panels : SAMPLE;
-  t->group = size < FEWEST ? FEWEST : size > group ? group : (uint32_t)size;
+  t->group = size < FEWEST ? FEWEST : size > t->panel ? t->panel : (uint32_t)size;
   uint64_t wanted = panels * t->group;
   draw_rows(t, wanted < SAMPLE ? (uint32_t)wanted : SAMPLE);
 }
@@ -186,23 +209,20 @@ kith_status kith_choose_brute(kith_context *ctx, const kith_question *question, 
   uint32_t dim = question->candidates->dim;
   *choice = (kith_brute_choice){.brute = question->brute, .share = 1};
   trial t = {.question = question,
-             .sketch = {.dim = dim,
-                        .columns = columns,
-                        .low = question->min,
-                        .high = question->max,
-                        .rest = !question->no_sortidu}};
+             .panel = group,
+             .sketch = {.dim = dim, .columns = columns, .low = question->min, .high = question->max}};
   t.reach2 = kith_sketch_reach2(&t.sketch, question->predicate);
-  double cost = cost_of(&t, 1, 0, group);
+  t.least = cost_of(&t, 1, 0);
   bool wants_order = isfinite(t.reach2) && (!question->brute || question->index_dims);
   kith_status status = allocate(ctx, &t);
   if (!status && wants_order) {
-    size_sample(&t, group);
-    status = try_splits(ctx, &t, group, choice, &cost);
+    size_sample(&t);
+    status = try_sketches(ctx, &t, choice);
   }
   if (!status && !question->brute)
-    choice->brute = cost < GRID_TEST * grid->cost;
+    choice->brute = t.least < GRID_TEST * grid->cost;
   if (!status)
-    explain(&t, grid, cost, choice);
+    explain(&t, grid, choice);
   kith_free(t.rows);
   kith_free(t.order);
   kith_free(t.values);

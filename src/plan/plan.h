@@ -37,9 +37,8 @@ kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, k
 /* All with all: whether, and how. */
 typedef struct kith_brute_choice {
   bool brute;
-  uint32_t split; /* columns of the sketch that orders the points (index/sketch.h); */
-  bool rest;      /* 0 and false: they stay as they are */
-  double share;   /* of the panels that a panel meets, expected */
+  uint32_t split, groups; /* of the sketch that orders the points (index/sketch.h); 0: they stay as they are */
+  double share;           /* of the panels that a panel meets, expected */
   char why[1024];
 } kith_brute_choice;
 

@@ -127,15 +127,29 @@ INLINE uint32_t sieve_body(const kith_sieve *shared, uint32_t dim, bool is_f64) 
   return kept;
 }
 
-/* D2 - eps2 of one query against LANES candidates, in float32: negative means "belongs" outside the band. */
-INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, vf minus_eps2) {
+/* Adds the squares of columns [begin, end) of one query against LANES candidates. */
+INLINE vf filter_columns(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t begin, uint32_t end, vf sum) {
   const float *query = (const float *)tile->queries + q;
   const float *candidate = (const float *)tile->candidates + j;
-  vf sum = minus_eps2;
-  for (uint32_t c = 0; c < dim; c++) {
+  for (uint32_t c = begin; c < end; c++) {
     vf t = vf_sub(vf_load(candidate + (size_t)c * tile->stride), vf_set(query[c * KITH_TILE_QUERIES]));
     sum = vf_muladd(t, t, sum);
   }
+  return sum;
+}
+
+/* Columns between two looks at whether all lanes are out (SHORTC). */
+enum { STOP_COLUMNS = 8 };
+
+/* D2 - eps2 of one query against LANES candidates, in float32: negative means "belongs" outside the band.
+ * Partial sums never fall, so once all exceed tile->stop, which is at least the band, the rest does not matter.
+ */
+INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, vf minus_eps2) {
+  if (dim <= KITH_KERNEL_DIMS)
+    return filter_columns(tile, q, j, 0, dim, minus_eps2);
+  vf sum = minus_eps2;
+  for (uint32_t c = 0; c < dim && vf_mask_le(sum, vf_set(tile->stop)); c += STOP_COLUMNS)
+    sum = filter_columns(tile, q, j, c, dim - c < STOP_COLUMNS ? dim : c + STOP_COLUMNS, sum);
   return sum;
 }
 

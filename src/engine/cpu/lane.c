@@ -223,6 +223,7 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
                        kith_grid_is_even(index->grid, 0, queries->x_last);
   lane->box_known = false;
   choose_test(lane);
+  lane->tile.stop = lane->task->no_shortc ? INFINITY : lane->predicate.band;
   stage_queries(lane);
   choose_sieve(lane);
   return position;

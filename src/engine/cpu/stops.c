@@ -129,7 +129,7 @@ void kith_packing_choose_stops(kith_packing *packing, const kith_panels *a, cons
     trials++;
   }
   uint32_t best = 0;
-  double best_cost = 0.97 * cost_of(packing, 0, ended, trials); /* not for nothing */
+  double best_cost = 0.95 * cost_of(packing, 0, ended, trials); /* not for nothing */
   for (uint32_t subset = 1; subset < UINT32_C(1) << packing->n_stops; subset++) {
     double cost = cost_of(packing, subset, ended, trials);
     if (cost < best_cost) {
