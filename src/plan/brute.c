@@ -22,6 +22,8 @@ static const double VECTOR = 16;
 static const double GRID_TEST =
     2.5; /* instructions of the grid's kernels, as its plan counts them, for one here */
 static const double TEST_EXTRA = 5; /* a test beyond its columns: half norms, the largest sum */
+static const double HOPELESS =
+    0.97; /* a sketch that leaves more than this of the panels: others will not help */
 static const double BOX_COLUMN = 5; /* comparing a box with a vector of boxes, per dimension */
 
 /* A sample in the order of its sketch. */
@@ -36,8 +38,9 @@ typedef struct trial {
   float *values; /* [KITH_SKETCH_DIMS][n] */
   uint32_t *order;
   float *low, *high; /* [n_boxes][KITH_SKETCH_DIMS] */
-  double cost;       /* of the last sketch, */
-  double least;      /* and of the best */
+  double share;      /* of the panels that a panel met, and */
+  double cost;       /* what that costs, with the last sketch; */
+  double least;      /* with the best */
 } trial;
 
 static void draw_rows(trial *t, uint32_t wanted) {
@@ -79,8 +82,8 @@ static bool boxes_meet(const trial *t, uint32_t a, uint32_t b) {
   return sum <= t->reach2;
 }
 
-/* The share of the panels that a panel meets. */
-static kith_status try_sketch(kith_context *ctx, trial *t, double *share) {
+/* Finds the share of the panels that a panel meets. */
+static kith_status try_sketch(kith_context *ctx, trial *t) {
   for (uint32_t i = 0; i < t->n; i++)
     kith_sketch_point(&t->sketch, t->question->candidates, t->rows[i], t->values + i, t->n);
   kith_status status = kith_halve(ctx, t->values, t->n, kith_sketch_dims(&t->sketch), t->n, t->group, t->order);
@@ -94,7 +97,7 @@ static kith_status try_sketch(kith_context *ctx, trial *t, double *share) {
   for (uint32_t q = 0; q < queries; q++)
     for (uint32_t box = 0; box < n_boxes; box++)
       met += boxes_meet(t, (uint32_t)((uint64_t)q * n_boxes / queries), box);
-  *share = queries ? (double)met / ((double)queries * n_boxes) : 1;
+  t->share = queries ? (double)met / ((double)queries * n_boxes) : 1;
   return KITH_OK;
 }
 
@@ -110,16 +113,15 @@ static kith_status try_one(kith_context *ctx, trial *t, uint32_t split, uint32_t
                            kith_brute_choice *choice) {
   t->sketch.split = split;
   t->sketch.groups = t->question->no_sortidu ? 0 : groups;
-  double share;
-  kith_status status = try_sketch(ctx, t, &share);
+  kith_status status = try_sketch(ctx, t);
   if (status)
     return status;
-  t->cost = cost_of(t, share, kith_sketch_dims(&t->sketch));
+  t->cost = cost_of(t, t->share, kith_sketch_dims(&t->sketch));
   if (t->cost < 0.95 * t->least || t->question->brute) {
     t->least = t->cost;
     choice->split = split;
     choice->groups = t->sketch.groups;
-    choice->share = share;
+    choice->share = t->share;
   }
   return KITH_OK;
 }
@@ -135,7 +137,7 @@ static kith_status try_series(kith_context *ctx, trial *t, bool columns, kith_br
     if (split > t->sketch.dim)
       break;
     kith_status status = try_one(ctx, t, split, columns ? 1 : GROUPS[i], choice);
-    if (status || t->cost > 1.1 * least)
+    if (status || t->cost > 1.1 * least || t->share > HOPELESS)
       return status;
     least = t->cost < least ? t->cost : least;
   }
