@@ -70,18 +70,26 @@ double kith_definition(const kith_points *a, uint64_t i, const kith_points *b, u
 
 /* ---- what becomes of hits ------------------------------------------------------------------------------ */
 
-/* The candidates of a hit that belong, and that this visit is to report. */
+/* The candidates of a hit that come behind its query, in a panel that meets itself. */
+static uint32_t behind(const kith_panel_hit *hit) {
+  if (hit->first > hit->query)
+    return UINT32_MAX;
+  uint32_t before = hit->query - hit->first + 1;
+  return before < 32 ? UINT32_MAX << before : 0;
+}
+
+/* The candidates of a hit that belong, and that this visit is to report. Padding is never sure, as it is
+ * infinitely far away. */
 static uint32_t settle(const visit *v, const kith_panel_hit *hit, uint32_t candidates) {
   const kith_brute_task *task = &v->engine->task;
+  uint32_t mask = v->once && candidates == v->panel ? behind(hit) : UINT32_MAX;
+  uint32_t belongs = hit->sure & mask;
+  uint32_t undecided = hit->near & ~hit->sure & mask;
   uint32_t id = v->queries->ids[(size_t)v->panel * KITH_PANEL + hit->query];
   const uint32_t *ids = task->candidates->ids + (size_t)candidates * KITH_PANEL + hit->first;
-  bool own = v->once && candidates == v->panel;
-  uint32_t belongs = 0;
-  for (uint32_t near = hit->near; near; near &= near - 1) {
-    uint32_t i = (uint32_t)__builtin_ctz(near);
-    if (ids[i] == UINT32_MAX || (own && hit->first + i <= hit->query))
-      continue;
-    if (hit->sure >> i & 1 || kith_definition(task->a, id, task->b, ids[i]) <= task->predicate->eps2)
+  for (; undecided; undecided &= undecided - 1) {
+    uint32_t i = (uint32_t)__builtin_ctz(undecided);
+    if (ids[i] != UINT32_MAX && kith_definition(task->a, id, task->b, ids[i]) <= task->predicate->eps2)
       belongs |= UINT32_C(1) << i;
   }
   return belongs;
