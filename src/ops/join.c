@@ -184,10 +184,10 @@ static uint64_t pool_capacity(const kith_join *j, const kith_estimate *estimate)
 }
 
 /* Whether pairs are better found once and put in order: they are then moved twice, and so should be few beside
- * the tests. Counting and filling tests every pair three times. */
+ * the columns looked at. Counting and filling tests every pair three times. */
 static bool may_assemble(const kith_join *j, const kith_estimate *estimate) {
-  enum { TESTS_PER_PAIR = 64 };
-  return j->engine->all_pairs && estimate->tested > TESTS_PER_PAIR * estimate->pairs;
+  enum { COLUMNS_PER_PAIR = 512 };
+  return j->engine->all_pairs && estimate->tested * j->a->dim > COLUMNS_PER_PAIR * estimate->pairs;
 }
 
 static kith_status make_table(kith_join *j, kith_table *table) {
