@@ -70,9 +70,15 @@ static void print_index(const kith_plan *plan, const cli_options *options, FILE 
     fprintf(out, "index       none\n");
     return;
   }
-  fprintf(out, "index       grid over dimension%s ", plan->index_dims > 1 ? "s" : "");
+  bool grid = plan->cells > 0 || plan->runs > 0;
+  fprintf(out, "index       %s dimension%s ", grid ? "grid over" : "none; points in the order of",
+          plan->index_dims > 1 ? "s" : "");
   for (uint32_t i = 0; i < plan->index_dims && i < 16; i++)
     fprintf(out, "%s%u", i ? ", " : "", plan->dims[i]);
+  if (!grid) {
+    fprintf(out, "\n");
+    return;
+  }
   text_count(cells, plan->cells);
   text_count(rows, plan->rows);
   fprintf(out, "\n            %s non-empty cell%s in %s row%s of cells\n", cells, plural(cells), rows,

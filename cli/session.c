@@ -137,6 +137,10 @@ kith_join_options session_join_options(const session *s, const cli_options *opti
   join.order = (kith_order)options->order;
   join.threads_per_query = (uint32_t)options->threads_per_query;
   space_join_options(s, options, &join);
+  join.brute = options->brute;
+  join.no_reorder = options->no_reorder;
+  join.no_sortidu = options->no_sortidu;
+  join.no_shortc = options->no_shortc;
   return join;
 }
 

@@ -278,6 +278,11 @@ typedef struct kith_join_options {
                      those that are lower triangular are understood). eps: at most half the smallest height */
   const double *eps_of; /* a->n values, or NULL: (i, j) belongs iff their distance is at most eps_of[i]; eps is
                            then not used, and half keeps the pairs i < j with a distance of at most eps_of[i] */
+  /* CPU engine only, for experiments: how points of many dimensions are joined. */
+  int brute;      /* 1: all with all, in panels; ordered by index_dims columns if that is given */
+  int no_reorder; /* 1: columns in the order of the input, not by variance (REORDER) */
+  int no_sortidu; /* 1: do not order points by what is not indexed (SORTIDU) */
+  int no_shortc;  /* 1: add up all columns, even if a pair is surely too far apart (SHORTC) */
 } kith_join_options;
 
 KITH_API kith_join_options kith_join_options_init(double eps);
@@ -289,7 +294,7 @@ typedef struct kith_join_report {
   uint64_t tested;       /* pairs whose distance was computed */
   uint64_t inside;       /* pairs accepted untested: their cells lie wholly within eps */
   uint64_t invalid_rows; /* rows left out, both sets together (skip_invalid) */
-  uint64_t cells;        /* non-empty cells of the candidates' grid */
+  uint64_t cells;        /* non-empty cells of the candidates' grid; panels, if all are joined with all */
   uint32_t index_dims;   /* dimensions in the grid */
   double cell_side;      /* in units of the data */
   uint64_t batches;      /* 1 unless streamed */
@@ -380,10 +385,11 @@ typedef struct kith_plan {
   uint32_t dims[8];   /* the indexed dimensions; dims[0] runs along the rows of cells */
   double cell_side;   /* across the rows of cells, in units of the data */
   double cell_width;  /* along them */
-  uint64_t cells;     /* non-empty */
+  uint64_t cells;     /* non-empty; 0: no grid, dims[] only order the points */
   uint64_t rows;      /* non-empty rows of cells */
   uint32_t runs;      /* neighbour rows looked at per row */
-  const char *kernel; /* "filter" (float32, doubtful pairs in double), "double", or "everything" */
+  const char *kernel; /* "filter" (float32, doubtful pairs in double), "panels" (the same, all with all),
+                         "double", or "everything" */
   const char *engine, *isa;
   uint32_t threads;
   double pairs, pairs_error; /* sampled estimate and its standard error; the error is 0 when counted */

@@ -132,9 +132,14 @@ static kith_status choose(kith_join *j) {
                             .min = j->box,
                             .max = j->box + j->a->dim,
                             .index_dims = j->options.index_dims,
-                            .row_side = j->options.cell_side};
+                            .row_side = j->options.cell_side,
+                            .brute = j->options.brute,
+                            .no_reorder = j->options.no_reorder,
+                            .no_sortidu = j->options.no_sortidu};
   kith_status status = kith_choose_grid(j->ctx, &question, &j->choice);
-  if (status)
+  if (!status)
+    status = kith_join_choose_brute(j, &question);
+  if (status || j->all_with_all)
     return status;
   j->stencil = kith_alloc(&j->ctx->memory, sizeof *j->stencil);
   if (!j->stencil)
@@ -175,6 +180,7 @@ static kith_status create_engine(kith_join *j) {
                         .candidates = &j->index_b,
                         .half = j->options.half,
                         .sorted = j->options.sorted,
+                        .no_shortc = j->options.no_shortc,
                         .drop_self = kith_join_is_self(j) && !j->options.self_pairs};
   return kith_engine_cpu_create(j->ctx, &j->task, &j->engine);
 }
@@ -215,6 +221,7 @@ static kith_status prepare_gpu(kith_join *j) {
                          .skip_invalid = opt->skip_invalid,
                          .index_dims = opt->index_dims,
                          .cell_side = opt->cell_side,
+                         .brute = opt->brute,
                          .kernel = opt->kernel,
                          .cells = opt->cells,
                          .order = opt->order,
@@ -252,9 +259,16 @@ static kith_status prepare_cpu(kith_join *j) {
   if ((status = look_at_points(j)) || (status = choose(j)))
     return status;
   double planned = kith_seconds();
+  j->report.seconds_plan = planned - began + j->seconds_embed;
+  if (j->all_with_all) {
+    status = kith_join_prepare_brute(j);
+    j->report.seconds_index = kith_seconds() - planned;
+    j->report.cells = j->panels_b.n_panels;
+    j->report.index_dims = j->brute_choice.split;
+    return status ? status : kith_check_cancel(j->ctx);
+  }
   if ((status = build_indexes(j)) || (status = create_engine(j)))
     return status;
-  j->report.seconds_plan = planned - began + j->seconds_embed;
   j->report.seconds_index = kith_seconds() - planned;
   j->report.cells = j->index_b.n_cells;
   j->report.index_dims = j->grid.k;
@@ -368,6 +382,7 @@ void kith_join_release_index(kith_join *j) {
   j->engine = NULL;
   kith_index_destroy(&j->index_a);
   kith_index_destroy(&j->index_b);
+  kith_join_release_brute(j);
 }
 
 kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report *report) {
@@ -388,6 +403,8 @@ kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report
   kith_free(j->owned[1]);
   kith_free(j->stencil);
   kith_free(j->choice.box);
+  kith_free(j->packing.columns);
+  kith_free(j->packing.centre);
   kith_free(j->box);
   return kith_call_end(j->ctx, status);
 }

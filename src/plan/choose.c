@@ -320,7 +320,8 @@ kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, k
   memcpy(choice->box, question->min, dim * sizeof(double));
   memcpy(choice->box + dim, question->max, dim * sizeof(double));
   kith_sample sample;
-  kith_status status = kith_sample_take(ctx, question->queries, question->candidates, &sample);
+  kith_status status =
+      kith_sample_take(ctx, question->queries, question->candidates, !question->no_reorder, &sample);
   if (status)
     return status;
   kith_grid_spec *spec = &choice->spec;
@@ -334,7 +335,10 @@ kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, k
   spec->k = best.k;
   spec->row_side = best.side;
   spec->x_side = best.x_side;
+  if (question->no_sortidu && spec->k > 1) /* cells along the rows no narrower than across them */
+    spec->x_side = best.side;
   choice->candidates = best.candidates;
+  choice->cost = best.cost;
   explain(question, choice, &sample, tails);
   kith_sample_destroy(&sample);
   return KITH_OK;

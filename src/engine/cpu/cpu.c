@@ -99,6 +99,7 @@ static void flush(visit *v) {
   if (tile->n_candidates == 0)
     return;
   kith_lane_seal(v->lane);
+  tile->stop = v->lane->task->no_shortc ? INFINITY : v->lane->predicate.band;
   v->tally->tested += (uint64_t)tile->n_queries * tile->n_candidates;
   if (v->work->operation == KITH_DO_COUNT)
     count_staged(v);
@@ -454,6 +455,8 @@ static void visit_tile(visit *v) {
     break;
   case KITH_DO_COLLECT:
     collect_tile(v);
+    break;
+  case KITH_DO_PAIRS: /* another engine's */
     break;
   }
 }

@@ -49,6 +49,7 @@ typedef struct kith_tile {
   const uint32_t *self;    /* per query: its own place among the candidates, to be left out, or UINT32_MAX;
                               NULL: leave out nothing */
   bool half;               /* only candidates with a larger id */
+  float stop;              /* partial sums above this end a distance: the band, or infinity */
   const kith_truth *truth; /* NULL: the coordinates above are exact */
   const kith_image *image; /* NULL: the points as they are, no image */
 } kith_tile;

@@ -141,18 +141,35 @@ INLINE uint32_t sieve_body(const kith_sieve *shared, uint32_t dim, bool is_f64) 
   return kept;
 }
 
-/* The size less the limit of one query against LANES candidates, in float32: negative means "belongs" outside
- * the band. */
-INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim) {
+/* Adds columns [begin, end) of one query against LANES candidates. */
+INLINE vf filter_columns(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t begin, uint32_t end, vf sum) {
   const float *query = (const float *)tile->queries + q;
   const float *candidate = (const float *)tile->candidates + j;
-  vf start = vf_set(tile->starts[q]);
-  vf sum = KERNEL_NORM == KITH_NORM_MAX ? vf_set(0) : start;
-  for (uint32_t c = 0; c < dim; c++) {
+  for (uint32_t c = begin; c < end; c++) {
     vf t = vf_sub(vf_load(candidate + (size_t)c * tile->stride), vf_set(query[c * KITH_TILE_QUERIES]));
     sum = vf_size_add(sum, t);
   }
-  return KERNEL_NORM == KITH_NORM_MAX ? vf_add(sum, start) : sum;
+  return sum;
+}
+
+/* Columns between two looks at whether all lanes are out (SHORTC). */
+enum { STOP_COLUMNS = 8 };
+
+/* The size less the limit of one query against LANES candidates, in float32: negative means "belongs" outside
+ * the band. Partial sizes never fall, so once all exceed tile->stop, which is at least the band, the rest does
+ * not matter. */
+INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim) {
+  bool is_max = KERNEL_NORM == KITH_NORM_MAX; /* then the limit is taken off in the end */
+  vf start = vf_set(tile->starts[q]);
+  vf sum = is_max ? vf_set(0) : start;
+  if (dim <= KITH_KERNEL_DIMS) {
+    sum = filter_columns(tile, q, j, 0, dim, sum);
+  } else {
+    vf stop = vf_set(is_max ? tile->stop - tile->starts[q] : tile->stop);
+    for (uint32_t c = 0; c < dim && vf_mask_le(sum, stop); c += STOP_COLUMNS)
+      sum = filter_columns(tile, q, j, c, dim - c < STOP_COLUMNS ? dim : c + STOP_COLUMNS, sum);
+  }
+  return is_max ? vf_add(sum, start) : sum;
 }
 
 /* Queries go by fours: four independent chains hide the latency of the accumulators. */

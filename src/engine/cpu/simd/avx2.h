@@ -12,6 +12,7 @@ typedef __m256d vd;
 typedef __m256i vorder;
 
 static inline vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void vf_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
 static inline vf vf_set(float x) { return _mm256_set1_ps(x); }
 static inline vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
 static inline vf vf_muladd(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }

@@ -15,6 +15,7 @@ typedef double vd;
 typedef uint32_t vorder;
 
 static inline vf vf_load(const float *p) { return *p; }
+static inline void vf_store(float *p, vf a) { *p = a; }
 static inline vf vf_set(float x) { return x; }
 static inline vf vf_sub(vf a, vf b) { return a - b; }
 static inline vf vf_muladd(vf a, vf b, vf c) { return a * b + c; }
