@@ -50,7 +50,7 @@ struct dense_args {
   uint32_t chunks; /* of columns */
   uint32_t box_dims;
   float eps;   /* scaled, rounded up */
-  float slack; /* of |a|^2 + |b|^2: rounding of the sum */
+  float slack; /* what rounding costs, beside the numbers that are added up */
   bool one_set;
   uint32_t query_tile, candidate_tile, candidate_end; /* where the launch begins and ends */
   pair_list out;
@@ -147,7 +147,7 @@ template <int K, bool MANY> struct dense_join {
 
   __device__ float limit_of(const dense_tile &a, const dense_tile &b) const {
     float reach = args.eps + a.error + b.error;
-    return reach * reach * (0.5f + 0x1p-18f) + args.slack * (a.norm2 + b.norm2);
+    return reach * reach * (0.5f + 0x1p-18f + args.slack) + args.slack * (a.norm2 + b.norm2);
   }
 
   /* Fetches a chunk of a tile. */
