@@ -57,29 +57,34 @@ static inline KITH_DEVICE double kith_cosine_of(kith_radians angle) {
   return near + (((1 - near) - half) + (z * (z * series) - angle.y * angle.low));
 }
 
-/* The quarter turns in |degrees|, 0 to 4, and what is left: -45 to 45 degrees. */
-static inline KITH_DEVICE int kith_quarter_turns(double degrees, double *left) {
-  double angle = fmod(fabs(degrees), 360);
-  int quarters = (int)(angle / 90 + 0.5);
-  *left = angle - 90.0 * quarters;
-  return quarters;
+typedef struct kith_sine_cosine {
+  double sine, cosine;
+} kith_sine_cosine;
+
+/* For finite degrees: quarter turns in |degrees|, 0 to 4, and what is left, some 45 degrees either way at most.
+ */
+static inline KITH_DEVICE kith_sine_cosine kith_sine_cosine_degrees(double degrees) {
+  double angle = fabs(degrees);
+  if (angle >= 360)
+    angle = fmod(angle, 360);
+  int quarters = (int)(angle * (1.0 / 90) + 0.5);
+  kith_radians left = kith_radians_of(angle - 90.0 * quarters);
+  double sine = kith_sine_of(left);
+  double cosine = kith_cosine_of(left);
+  bool odd = quarters % 2 != 0;
+  bool sine_turned = quarters % 4 >= 2;
+  bool cosine_turned = quarters % 4 == 1 || quarters % 4 == 2;
+  double s = odd ? cosine : sine;
+  double c = odd ? sine : cosine;
+  return (kith_sine_cosine){sine_turned != (degrees < 0) ? -s : s, cosine_turned ? -c : c};
 }
 
-/* For finite degrees. */
 static inline KITH_DEVICE double kith_sin_degrees(double degrees) {
-  double left;
-  int quarters = kith_quarter_turns(degrees, &left);
-  kith_radians angle = kith_radians_of(left);
-  double sine = quarters % 2 ? kith_cosine_of(angle) : kith_sine_of(angle);
-  return (quarters % 4 >= 2) != (degrees < 0) ? -sine : sine;
+  return kith_sine_cosine_degrees(degrees).sine;
 }
 
 static inline KITH_DEVICE double kith_cos_degrees(double degrees) {
-  double left;
-  int quarters = kith_quarter_turns(degrees, &left);
-  kith_radians angle = kith_radians_of(left);
-  double cosine = quarters % 2 ? kith_sine_of(angle) : kith_cosine_of(angle);
-  return quarters % 4 == 1 || quarters % 4 == 2 ? -cosine : cosine;
+  return kith_sine_cosine_degrees(degrees).cosine;
 }
 
 #endif

@@ -92,9 +92,15 @@ static row_fault embed_direction(double *x, uint32_t dim) {
     return ROW_ZERO;
   /* A power of two changes no digit, but keeps squares from overflowing and underflowing. */
   int exponent = ilogb(largest);
+  if (exponent < -1000) { /* the power itself would overflow */
+    for (uint32_t c = 0; c < dim; c++)
+      x[c] = scalbn(x[c], -exponent - 1000);
+    exponent = -1000;
+  }
+  double scale = scalbn(1, -exponent);
   double sum = 0;
   for (uint32_t c = 0; c < dim; c++) {
-    x[c] = scalbn(x[c], -exponent);
+    x[c] *= scale;
     sum += x[c] * x[c];
   }
   double norm = sqrt(sum);
@@ -108,10 +114,11 @@ static row_fault embed_place(double *x) {
   double lat = x[1];
   if (!(fabs(lat) <= 90))
     return ROW_LATITUDE;
-  double across = kith_cos_degrees(lat);
-  x[0] = across * kith_cos_degrees(lon);
-  x[1] = across * kith_sin_degrees(lon);
-  x[2] = kith_sin_degrees(lat);
+  kith_sine_cosine along = kith_sine_cosine_degrees(lon);
+  kith_sine_cosine up = kith_sine_cosine_degrees(lat);
+  x[0] = up.cosine * along.cosine;
+  x[1] = up.cosine * along.sine;
+  x[2] = up.sine;
   return ROW_FITS;
 }
 
