@@ -278,8 +278,8 @@ typedef struct kith_join_options {
                      those that are lower triangular are understood). eps: at most half the smallest height */
   const double *eps_of; /* a->n values, or NULL: (i, j) belongs iff their distance is at most eps_of[i]; eps is
                            then not used, and half keeps the pairs i < j with a distance of at most eps_of[i] */
-  /* CPU engine only, for experiments: how points of many dimensions are joined. */
-  int brute;      /* 1: all with all, in panels; ordered by index_dims columns if that is given */
+  /* For experiments: how points of many dimensions are joined. The last three are for the CPU only. */
+  int brute;      /* 1: all with all; on the CPU ordered by index_dims columns if that is given */
   int no_reorder; /* 1: columns in the order of the input, not by variance (REORDER) */
   int no_sortidu; /* 1: do not order points by what is not indexed (SORTIDU) */
   int no_shortc;  /* 1: add up all columns, even if a pair is surely too far apart (SHORTC) */
@@ -389,7 +389,7 @@ typedef struct kith_plan {
   uint64_t rows;      /* non-empty rows of cells */
   uint32_t runs;      /* neighbour rows looked at per row */
   const char *kernel; /* "filter" (float32, doubtful pairs in double), "panels" (the same, all with all),
-                         "double", or "everything" */
+                         "tensor" (half precision on a GPU, all with all), "double", or "everything" */
   const char *engine, *isa;
   uint32_t threads;
   double pairs, pairs_error; /* sampled estimate and its standard error; the error is 0 when counted */

@@ -42,6 +42,17 @@ static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
         plan->index_dims, plan->dim, j->gpu.candidates);
     return;
   }
+  if (j->gpu.dense) {
+    plan->kernel = "tensor";
+    plan->cells = plan->runs = 0;
+    snprintf(
+        plan->why, sizeof plan->why,
+        "All points are joined with all, on tensor cores: %s. Points are ordered by %u of %u dimensions, so "
+        "that tiles far apart need not meet.\n",
+        j->options.brute ? "that was asked for" : "a grid would leave too many candidates to test one by one",
+        plan->index_dims, plan->dim);
+    return;
+  }
   snprintf(plan->why, sizeof plan->why,
            "Cut dimensions: %u of %u, those of largest variance, in cells of %.3g eps, and tiles of %u "
            "queries: that "
@@ -132,6 +143,8 @@ static void explain_kernel(const kith_join *j, kith_plan *plan) {
     why = "eps exceeds every distance: all pairs belong, none is tested.\n";
   else if (strcmp(plan->kernel, "filter") == 0)
     why = "Pairs are tested in float32; those within rounding of eps are settled in double.\n";
+  else if (strcmp(plan->kernel, "tensor") == 0)
+    why = "Pairs are sifted by products in half precision; what those do not reject is settled in double.\n";
   else if (strcmp(plan->kernel, "panels") == 0)
     why = "Pairs are tested by products in float32; those within rounding of eps are settled in double.\n";
   snprintf(plan->why + used, sizeof plan->why - used, "%s", why);
