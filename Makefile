@@ -39,7 +39,7 @@ sanitize:
 clang:
 	@CC=clang CXX=clang++ cmake -S . -B $(BUILD)-clang -DKITH_WERROR=ON -DKITH_CUDA=OFF >/dev/null
 	@cmake --build $(BUILD)-clang -j $(JOBS)
-	@ctest --test-dir $(BUILD)-clang --output-on-failure -R 'conformance|header|random'
+	@ctest --test-dir $(BUILD)-clang --output-on-failure -j $(JOBS) -R 'conformance|header|random'
 
 format-check:
 	@git ls-files '*.c' '*.h' '*.cc' '*.cu' '*.cuh' | xargs clang-format --dry-run -Werror

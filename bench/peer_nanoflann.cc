@@ -330,8 +330,12 @@ Results measure_any(const Points &points, double eps, bool table, long repeats, 
     return measure<4>(points, eps, table, repeats, leaf);
   case 6:
     return measure<6>(points, eps, table, repeats, leaf);
+  case 16:
+    return measure<16>(points, eps, table, repeats, leaf);
+  case 64:
+    return measure<64>(points, eps, table, repeats, leaf);
   default:
-    throw std::runtime_error("built for 2, 3, 4 and 6 dimensions only");
+    throw std::runtime_error("built for 2, 3, 4, 6, 16 and 64 dimensions only");
   }
 }
 

@@ -1,4 +1,4 @@
-"""scipy and scikit-learn at their best on the same job: peers.py PEER FILE.npy EPS count|table MAX_SECONDS
+"""scipy, scikit-learn and faiss at their best on the same job: peers.py PEER FILE.npy EPS count|table MAX_SECONDS
 
 Each has several ways to the answer, and which is fastest depends on the data. So all are tried first: on a few
 of the queries, against the tree of all points, and those that promise to end in time again on more of them. The
@@ -22,6 +22,7 @@ import numpy as np
 
 THREADS = 2
 BLOCK = 64  # queries of a sample come in blocks of so many that are neighbours in the tree, as in a full run
+LOW_DIMENSION = 8  # in more dimensions, ways that compare all with all are tried too
 FEW, MORE = 127, 17  # a sample is one block in so many; primes, since trees halve
 
 
@@ -39,7 +40,17 @@ def less_self(total, n):
     return int(total) - n
 
 
-def scipy_ways(what):
+class Flat:
+    """Points without a tree, for those who compare all with all."""
+
+    def __init__(self, x, index):
+        self.points, self.index = x, index
+
+    def get_arrays(self):
+        return self.points, np.arange(len(self.points))
+
+
+def scipy_ways(what, dim):
     from scipy.spatial import cKDTree
 
     def ball(t, queries, eps, **options):
@@ -64,8 +75,14 @@ def scipy_ways(what):
             for name, *rest in ways]
 
 
-def sklearn_ways(what):
-    from sklearn.neighbors import KDTree
+def sklearn_ways(what, dim):
+    from sklearn.neighbors import KDTree, NearestNeighbors
+
+    def flat(x):
+        return Flat(x, NearestNeighbors(algorithm="brute", n_jobs=THREADS).fit(x))
+
+    def all_with_all(f, queries, eps):
+        return f.index.radius_neighbors(f.points if queries is None else queries, eps, return_distance=False)
 
     def radius(t, queries, eps, **options):
         parts = np.array_split(tree_order(t) if queries is None else queries, 8 * THREADS)
@@ -81,10 +98,28 @@ def sklearn_ways(what):
     def total(parts, n):
         return less_self(sum(len(row) for part in parts for row in part), n)
 
+    brute = [Way("NearestNeighbors, brute", flat, all_with_all,
+                 lambda rows, n: less_self(sum(map(len, rows)), n), 8)] if dim > LOW_DIMENSION else []
     if what == "count":
         return [Way("KDTree.query_radius, count only", KDTree, count, less_self, 0),
-                Way("KDTree.two_point_correlation, dual tree", KDTree, two_trees, less_self, 0)]
-    return [Way("KDTree.query_radius", KDTree, radius, total, 8)]
+                Way("KDTree.two_point_correlation, dual tree", KDTree, two_trees, less_self, 0)] + brute
+    return [Way("KDTree.query_radius", KDTree, radius, total, 8)] + brute
+
+
+def faiss_ways(what, dim):
+    """It has no way to count, so counting takes the table."""
+    import faiss
+    faiss.omp_set_num_threads(THREADS)
+
+    def flat(x):
+        index = faiss.IndexFlatL2(dim)
+        index.add(x)
+        return Flat(x, index)
+
+    def search(f, queries, eps):
+        return f.index.range_search(f.points if queries is None else queries, eps * eps)
+
+    return [Way("IndexFlatL2.range_search", flat, search, lambda found, n: less_self(found[0][-1], n), 12)]
 
 
 def tree_order(tree):
@@ -95,7 +130,7 @@ def tree_order(tree):
     return np.asarray(points)[np.asarray(ids)]
 
 
-PEERS = {"scipy": scipy_ways, "scikit-learn": sklearn_ways}
+PEERS = {"scipy": scipy_ways, "scikit-learn": sklearn_ways, "faiss": faiss_ways}
 
 
 def run(way, x, eps):
@@ -180,7 +215,7 @@ def main(peer, path, eps, what, limit):
     report = {"peer": peer, "what": what, "build": [], "query": []}
     for line_number, _ in enumerate(sys.stdin):
         if line_number == 0:
-            way, report["skipped"] = tune(PEERS[peer](what), x, eps, float(limit))
+            way, report["skipped"] = tune(PEERS[peer](what, x.shape[1]), x, eps, float(limit))
             report["way"] = way and way.name
             if report["skipped"]:
                 break

@@ -8,7 +8,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend has to be chosen first)
 
-COLORS = {"kith": "#c0392b", "nanoflann": "#34618f", "scipy": "#7fa6c9", "scikit-learn": "#c3ccd4"}
+COLORS = {"kith": "#c0392b", "nanoflann": "#34618f", "scipy": "#7fa6c9", "scikit-learn": "#c3ccd4",
+          "faiss": "#8d9a5b"}
 
 
 def seconds(value):
@@ -123,11 +124,11 @@ def plot_bars(axes, rows, what):
     height = 0.8 / len(COLORS)
     for i, row in enumerate(rows):
         for name, least, most in bars_of(row, what):
-            y = i + (list(COLORS).index(name) - 1.5) * height
+            y = i + (list(COLORS).index(name) - 2) * height
             axes.barh(y, least, height * 0.9, color=COLORS[name], label=name if i == 0 else None)
             axes.plot([least, most], [y, y], color="#555555", linewidth=0.8)
         if row[what]["fastest"]:
-            axes.text(row[what]["total"]["max"] * 1.15, i - 1.5 * height, f"{row[what]['ratio']:.1f} x",
+            axes.text(row[what]["total"]["max"] * 1.15, i - 2 * height, f"{row[what]['ratio']:.1f} x",
                       va="center", fontsize=8, color=COLORS["kith"])
     axes.set_yticks(range(len(rows)), [label(row) for row in rows])
     axes.set_xscale("log")
@@ -185,7 +186,8 @@ def main(results, folder):
     (folder / "table.md").write_text(text)
     print(text, end="")
     plot_speed(results, folder / "speed.png")
-    plot_scaling(results, folder / "scaling.png")
+    if results["scaling"]:
+        plot_scaling(results, folder / "scaling.png")
 
 
 if __name__ == "__main__":

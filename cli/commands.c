@@ -30,11 +30,12 @@ const command_entry COMMANDS[] = {
      {"join A --eps E [options]", "join A B --eps E [options]", NULL},
      "find the pairs of points that lie within a distance of each other",
      "Joins the points of file A with each other, or with those of file B.\n"
-     "Distances are Euclidean, in double precision; a pair at exactly eps\n"
-     "belongs to the result. One set gives both (i, j) and (j, i), and no\n"
-     "(i, i). Ids are row numbers from 0. Files: .npy, .fbin, .csv .tsv .txt\n"
-     "(with or without a header line), - for text on standard input, HDF5\n"
-     "(file.h5:/path), FITS tables (file.fits[1]), frames (a.gro[3], a.xyz[-1]).\n"
+     "Distances are Euclidean unless --metric says otherwise, in double\n"
+     "precision; a pair at exactly eps belongs to the result. One set gives\n"
+     "both (i, j) and (j, i), and no (i, i). Ids are row numbers from 0.\n"
+     "Files: .npy, .fbin, .csv .tsv .txt (with or without a header line), -\n"
+     "for text on standard input, HDF5 (file.h5:/path), FITS tables\n"
+     "(file.fits[1]), frames (a.gro[3], a.xyz[-1]).\n"
      "An output appears under its name only when it is complete.",
      {{"kith join a.npy --eps 0.01", "counts the pairs"},
       {"kith join a.npy --eps 0.01 --what degrees", "shows how many neighbours the points have"},
@@ -43,6 +44,10 @@ const command_entry COMMANDS[] = {
       {"kith join a.npy b.npy --eps 0.1 --what pairs --distances -o pairs.npy",
        "writes (i, j, distance) for i of a.npy and j of b.npy"},
       {"kith join stars.csv --columns ra,dec --eps 1 --what pairs --half", "prints lines i,j with i < j"},
+      {"kith join towns.csv --columns lon,lat --metric haversine --radius 6371 --eps 5",
+       "counts the pairs of places within 5 km"},
+      {"kith join water.gro --box file --eps 0.35", "counts the pairs within 0.35 in a periodic box"},
+      {"kith join stars.csv --columns x,y --eps-column r", "within the radius that each row gives"},
       {"kith join big.npy --eps 0.01 --threads 8 --memory 4G --json", "reports to a program"},
       {NULL, NULL}},
      command_join},

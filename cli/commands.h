@@ -14,10 +14,10 @@ typedef struct command_example {
 typedef struct command_entry {
   command_id id;
   const char *name;
-  const char *usage[3];        /* forms, without "kith"; ends with NULL */
-  const char *summary;         /* one line */
-  const char *about;           /* a few sentences, broken into lines */
-  command_example examples[7]; /* ends with a NULL line */
+  const char *usage[3];         /* forms, without "kith"; ends with NULL */
+  const char *summary;          /* one line */
+  const char *about;            /* a few sentences, broken into lines */
+  command_example examples[10]; /* ends with a NULL line */
   int (*run)(const cli_options *options);
 } command_entry;
 

@@ -4,6 +4,7 @@
 #include "errors.h"
 #include "report.h"
 #include "session.h"
+#include "space.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static kith_status run_table(session *s, const kith_join_options *join, outcome 
 }
 
 static kith_status run(session *s, const cli_options *options, outcome *found) {
-  kith_join_options join = session_join_options(options);
+  kith_join_options join = session_join_options(s, options);
   *found = (outcome){.report = kith_join_report_init()};
   if (options->output || options->what == KITH_PAIRS) {
     found->output = pairs_to_stdout(options) ? NULL : options->output;
@@ -79,10 +80,11 @@ static json_t *outcome_json(const session *s, const cli_options *options, const 
   const kith_join_report *report = &found->report;
   json_t *object = JSON_OBJECT(
       {"n", json_count(s->a->n)}, {"n_b", s->b ? json_count(s->b->n) : json_null()},
-      {"dim", json_count(s->a->dim)}, {"eps", json_number(options->eps)}, {"metric", json_text("euclidean")},
-      {"engine", json_text(report->engine)}, {"isa", json_text(kith_isa(s->ctx))},
-      {"threads", json_count(kith_threads(s->ctx))}, {"what", json_text(WHAT_NAMES[options->what])},
-      {"pairs", json_count(report->pairs)}, {"selectivity", json_number(selectivity(s, options, report))},
+      {"dim", json_count(s->a->dim)}, {"eps", json_number(options->eps)},
+      {"metric", json_text(space_metric_name(options))}, {"engine", json_text(report->engine)},
+      {"isa", json_text(kith_isa(s->ctx))}, {"threads", json_count(kith_threads(s->ctx))},
+      {"what", json_text(WHAT_NAMES[options->what])}, {"pairs", json_count(report->pairs)},
+      {"selectivity", json_number(selectivity(s, options, report))},
       {"candidates", json_count(report->tested + report->inside)}, {"tested", json_count(report->tested)},
       {"inside", json_count(report->inside)}, {"cells", json_count(report->cells)},
       {"index_dims", json_count(report->index_dims)}, {"cell_side", json_number(report->cell_side)},
@@ -136,7 +138,8 @@ static int tell(const session *s, const cli_options *options, const outcome *fou
   char text[TEXT_BYTES];
   text_count(text, found->report.invalid_rows);
   if (found->report.invalid_rows > 0 && !options->quiet)
-    fprintf(stderr, "kith: left out %s row%s with NaN or infinity (--skip-invalid)\n", text, plural(text));
+    fprintf(stderr, "kith: left out %s row%s with %s (--skip-invalid)\n", text, plural(text),
+            space_invalid_rows(options));
   if (options->json)
     return report_json(outcome_json(s, options, found), out);
   if (!options->quiet)

@@ -16,6 +16,7 @@ enum { JOINS = COMMAND_JOIN | COMMAND_PLAN, READS = JOINS | COMMAND_INFO, REPORT
 #define GIVEN(name) .given_field = offsetof(cli_options, name)
 
 static const char PAIRS[] = "Which pairs";
+static const char SPACE[] = "Space";
 static const char RESULT[] = "Result";
 static const char INPUT[] = "Input";
 static const char POINTS[] = "Points";
@@ -27,10 +28,20 @@ static const char TUNING[] = "Experiments (the result does not depend on them)";
 const option_entry OPTIONS[] = {
     {JOINS, "eps", 0, "E", OPTION_REAL, FIELD(eps), GIVEN(eps_given), .low = 0, .high = INFINITY,
      .group = PAIRS, .help = "the distance, inclusive; 0 finds duplicates (required)"},
+    {JOINS, "eps-column", 0, "C", OPTION_TEXT, FIELD(eps_column), .group = PAIRS,
+     .help = "instead: a column of A with each point's own distance"},
     {JOINS, "self", 0, NULL, OPTION_FLAG, FIELD(self), .group = PAIRS,
      .help = "also the pairs (i, i); one set only"},
     {JOINS, "half", 0, NULL, OPTION_FLAG, FIELD(half), .group = PAIRS,
      .help = "every pair once, i < j; one set only"},
+
+    {JOINS, "metric", 0, "M", OPTION_CHOICE, FIELD(metric),
+     .choices = "euclidean|manhattan|chebyshev|cosine|angular|haversine", .group = SPACE,
+     .help = "euclidean manhattan chebyshev cosine angular haversine"},
+    {JOINS, "radius", 0, "R", OPTION_REAL, FIELD(radius), .low = 1e-300, .high = 1e300, .group = SPACE,
+     .help = "haversine: eps is in the unit of R (default: in degrees)"},
+    {JOINS, "box", 0, "B", OPTION_TEXT, FIELD(box), .group = SPACE,
+     .help = "periodic: lengths 10,10,0; 10,10,10,90,90,60; or 'file'"},
 
     {JOINS, "what", 0, "R", OPTION_CHOICE, FIELD(what), .choices = "count|degrees|neighbors|pairs",
      .group = RESULT, .help = "count, degrees, neighbors or pairs (default: count)"},
@@ -80,6 +91,14 @@ const option_entry OPTIONS[] = {
      .help = "dimensions in the grid, those of largest variance"},
     {JOINS, "cell-side", 0, "S", OPTION_REAL, FIELD(cell_side), .low = 0.25, .high = 64, .group = TUNING,
      .help = "side of the grid's cells, in units of eps"},
+    {JOINS, "brute", 0, NULL, OPTION_FLAG, FIELD(brute), .group = TUNING,
+     .help = "join all with all, in panels, without a grid"},
+    {JOINS, "no-reorder", 0, NULL, OPTION_FLAG, FIELD(no_reorder), .group = TUNING,
+     .help = "take columns as they come, not by variance (REORDER)"},
+    {JOINS, "no-sortidu", 0, NULL, OPTION_FLAG, FIELD(no_sortidu), .group = TUNING,
+     .help = "no order by what is not indexed (SORTIDU)"},
+    {JOINS, "no-shortc", 0, NULL, OPTION_FLAG, FIELD(no_shortc), .group = TUNING,
+     .help = "no early end of a distance (SHORTC)"},
     {JOINS, "kernel", 0, "K", OPTION_CHOICE, FIELD(kernel), .choices = "auto|tile|point", .group = TUNING,
      .help = "on a GPU: auto, tile or point (default: auto)"},
     {JOINS, "cells", 0, "P", OPTION_CHOICE, FIELD(cells), .choices = "full|unicomp|lid-unicomp",
@@ -264,6 +283,8 @@ void options_free(cli_options *options) {
   for (int i = 0; i < options->n_arguments; i++)
     free(options->arguments[i]);
   free(options->output);
+  free(options->eps_column);
+  free(options->box);
   free(options->columns);
   free(options->columns_b);
 }

@@ -27,7 +27,11 @@ typedef struct cli_options {
   bool eps_given, n_given, lambda_given, help;
 
   double eps;
+  char *eps_column;
   bool self, half;
+  int metric; /* a kith_metric */
+  double radius;
+  char *box;
   int what; /* a kith_what */
   char *output;
   bool sorted, distances, json, quiet;
@@ -40,6 +44,7 @@ typedef struct cli_options {
   double cell_side;
   int kernel, cells, order; /* a kith_kernel, kith_cells, kith_order */
   uint64_t threads_per_query;
+  bool brute, no_reorder, no_sortidu, no_shortc;
 
   uint64_t n, dim, seed;
   int dtype; /* 0: f4, 1: f8 */

@@ -3,6 +3,7 @@
 #include "errors.h"
 #include "report.h"
 #include "session.h"
+#include "space.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,12 +28,13 @@ static void append_reason(void *user, const char *line) { json_array_append_new(
 
 static void print_reason(void *user, const char *line) { fprintf(user, "            %s\n", line); }
 
-static json_t *plan_json(const kith_plan *plan) {
+static json_t *plan_json(const kith_plan *plan, const cli_options *options) {
   json_t *why = json_array();
   each_reason(plan, append_reason, why);
   return JSON_OBJECT(
       {"n_queries", json_count(plan->n_queries)}, {"n_candidates", json_count(plan->n_candidates)},
-      {"dim", json_count(plan->dim)}, {"index_dims", json_count(plan->index_dims)}, {"dims", dims_json(plan)},
+      {"dim", json_count(plan->dim)}, {"metric", json_text(space_metric_name(options))},
+      {"index_dims", json_count(plan->index_dims)}, {"dims", dims_json(plan)},
       {"cell_side", json_number(plan->cell_side)}, {"cell_width", json_number(plan->cell_width)},
       {"cells", json_count(plan->cells)}, {"rows", json_count(plan->rows)}, {"runs", json_count(plan->runs)},
       {"kernel", json_text(plan->kernel)}, {"engine", json_text(plan->engine)}, {"isa", json_text(plan->isa)},
@@ -49,8 +51,12 @@ static void print_task(const kith_plan *plan, const cli_options *options, FILE *
                                         "neighbour table", "list of pairs"};
   char queries[TEXT_BYTES], candidates[TEXT_BYTES];
   text_count(queries, plan->n_queries);
-  fprintf(out, "task        %s within %.15g in %u dimension%s: ", results[options->what], options->eps,
-          plan->dim, plan->dim == 1 ? "" : "s");
+  fprintf(out, "task        %s within ", results[options->what]);
+  if (options->eps_column)
+    fprintf(out, "%s (column) ", options->eps_column);
+  else
+    fprintf(out, "%.15g ", options->eps);
+  fprintf(out, "in %u dimension%s: ", plan->dim, plan->dim == 1 ? "" : "s");
   fprintf(out, "%s point%s ", queries, plural(queries));
   if (options->n_arguments > 2)
     fprintf(out, "of A, %s of B\n", text_count(candidates, plan->n_candidates));
@@ -64,15 +70,21 @@ static void print_index(const kith_plan *plan, const cli_options *options, FILE 
     fprintf(out, "index       none\n");
     return;
   }
-  fprintf(out, "index       grid over dimension%s ", plan->index_dims > 1 ? "s" : "");
+  bool grid = plan->cells > 0 || plan->runs > 0;
+  fprintf(out, "index       %s dimension%s ", grid ? "grid over" : "none; points in the order of",
+          plan->index_dims > 1 ? "s" : "");
   for (uint32_t i = 0; i < plan->index_dims && i < 16; i++)
     fprintf(out, "%s%u", i ? ", " : "", plan->dims[i]);
+  if (!grid) {
+    fprintf(out, "\n");
+    return;
+  }
   text_count(cells, plan->cells);
   text_count(rows, plan->rows);
   fprintf(out, "\n            %s non-empty cell%s in %s row%s of cells\n", cells, plural(cells), rows,
           plural(rows));
   fprintf(out, "            cell side %.4g", plan->cell_side);
-  if (options->eps > 0)
+  if (options->eps > 0 && options->metric < KITH_COSINE)
     fprintf(out, " (%.3g eps)", plan->cell_side / options->eps);
   fprintf(out, ", %.4g along the rows; %u row%s looked at per row\n", plan->cell_width, plan->runs,
           plan->runs == 1 ? "" : "s");
@@ -81,6 +93,7 @@ static void print_index(const kith_plan *plan, const cli_options *options, FILE 
 static void print_plan(const kith_plan *plan, const cli_options *options, FILE *out) {
   char one[TEXT_BYTES], two[TEXT_BYTES], three[TEXT_BYTES];
   print_task(plan, options, out);
+  space_print(options, out);
   print_index(plan, options, out);
   text_amount(one, plan->candidates);
   fprintf(out, "work        %s pair%s to test, %s accepted untested\n", one, plural(one),
@@ -119,7 +132,7 @@ int command_plan(const cli_options *options) {
   code = session_open(&s, options, options->arguments[1], options->arguments[2]);
   if (code)
     goto done;
-  kith_join_options join = session_join_options(options);
+  kith_join_options join = session_join_options(&s, options);
   int streamed = options->output || options->what == KITH_PAIRS;
   kith_status status = kith_plan_join(s.ctx, s.a, s.b, &join, (kith_what)options->what, streamed, &plan);
   if (status) {
@@ -128,7 +141,7 @@ int command_plan(const cli_options *options) {
   }
   progress_clear(&s.progress);
   if (options->json)
-    code = report_json(plan_json(&plan), stdout);
+    code = report_json(plan_json(&plan, options), stdout);
   else
     print_plan(&plan, options, stdout);
 done:

@@ -3,7 +3,9 @@
 
 #include "errors.h"
 #include "signals.h"
+#include "space.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -84,7 +86,12 @@ static kith_status open_file(session *s, const cli_options *options, const char 
   kith_file_options file = kith_file_options_init();
   file.format = formats[options->format];
   file.columns = out == &s->file_b && options->columns_b ? options->columns_b : options->columns;
-  return kith_file_open(s->ctx, path, &file, out);
+  char *with_radius = out == &s->file_a ? space_columns(options) : NULL;
+  if (with_radius)
+    file.columns = with_radius;
+  kith_status status = kith_file_open(s->ctx, path, &file, out);
+  free(with_radius);
+  return status;
 }
 
 int session_open(session *s, const cli_options *options, const char *path_a, const char *path_b) {
@@ -103,18 +110,19 @@ int session_open(session *s, const cli_options *options, const char *path_a, con
   s->a = kith_file_points(s->file_a);
   s->b = path_b ? kith_file_points(s->file_b) : NULL;
   progress_clear(&s->progress);
-  return CLI_OK;
+  return space_open(s, options);
 }
 
 void session_close(session *s) {
   signals_watch(NULL);
   progress_clear(&s->progress);
+  space_close(s);
   kith_file_close(s->file_a);
   kith_file_close(s->file_b);
   kith_context_destroy(s->ctx);
 }
 
-kith_join_options session_join_options(const cli_options *options) {
+kith_join_options session_join_options(const session *s, const cli_options *options) {
   kith_join_options join = kith_join_options_init(options->eps);
   join.self_pairs = options->self;
   join.half = options->half;
@@ -128,6 +136,11 @@ kith_join_options session_join_options(const cli_options *options) {
   join.cells = (kith_cells)options->cells;
   join.order = (kith_order)options->order;
   join.threads_per_query = (uint32_t)options->threads_per_query;
+  space_join_options(s, options, &join);
+  join.brute = options->brute;
+  join.no_reorder = options->no_reorder;
+  join.no_sortidu = options->no_sortidu;
+  join.no_shortc = options->no_shortc;
   return join;
 }
 
@@ -148,8 +161,12 @@ int session_check_join(const cli_options *options, const char *command, int firs
   bool two = n_files == 2;
   if (two && is_stdin(options->arguments[first]) && is_stdin(options->arguments[first + 1]))
     return cli_usage(command, "standard input can be read only once, but '-' is given twice");
-  if (!options->eps_given)
+  if (!options->eps_given && !options->eps_column)
     return cli_usage(command, "--eps is missing: give the distance, such as --eps 0.01");
+  if (options->eps_given && options->eps_column)
+    return cli_usage(command, "--eps and --eps-column exclude each other");
+  if (options->radius > 0 && options->metric != KITH_HAVERSINE)
+    return cli_usage(command, "--radius needs --metric haversine");
   if (two && (options->self || options->half))
     return cli_usage(command, "--%s is for one set only, but two are given", options->self ? "self" : "half");
   if (options->self && options->half)

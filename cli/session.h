@@ -12,7 +12,8 @@
 typedef struct session {
   kith_context *ctx;
   kith_file *file_a, *file_b;
-  const kith_points *a, *b; /* b is NULL where one set is joined with itself */
+  const kith_points *a, *b;  /* b is NULL where one set is joined with itself */
+  struct space_parts *space; /* the box and the radii, if there are any (space.h) */
   progress_line progress;
   double began, load_seconds;
 } session;
@@ -29,7 +30,7 @@ void session_close(session *s);
 int session_fail(session *s, kith_status status, bool writing);
 
 /* The options of a join, from those of the command. */
-kith_join_options session_join_options(const cli_options *options);
+kith_join_options session_join_options(const session *s, const cli_options *options);
 
 /* Checks the arguments of a join (from arguments[first]) before anything is opened. Returns an exit code. */
 int session_check_join(const cli_options *options, const char *command, int first);

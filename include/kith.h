@@ -22,8 +22,9 @@
  *
  * What "exact" means. A pair (a, b) belongs to the result if and only if D2 <= eps * eps, where
  *     D2 = sum over the dimensions, in input order, of t * t,  t = (double)a - (double)b,
- * with every operation rounded to double and none fused. That is what a plain loop in double computes, so
- * anybody can check us. Every engine, instruction set, thread count and batch size gives the same set.
+ * with every operation rounded to double and none fused (other metrics: section 3). That is what a plain loop
+ * in double computes, so anybody can check us. Every engine, instruction set, thread count and batch size gives
+ * the same set.
  *
  * Rules that hold for every call. Inputs are borrowed for the duration of the call and never changed.
  * Functions that can fail return a kith_status; the sentence for a person is then in kith_message(). The
@@ -223,6 +224,27 @@ typedef enum kith_cells { KITH_CELLS_FULL = 0, KITH_CELLS_UNICOMP = 1, KITH_CELL
  * taken one by one from a queue, so that they surely run in this order (WORKQUEUE). */
 typedef enum kith_order { KITH_ORDER_INPUT = 0, KITH_ORDER_WORKLOAD = 1, KITH_ORDER_QUEUE = 2 } kith_order;
 
+/* What distance means (docs/exactness.md has every definition to the last bit).
+ *
+ *   KITH_EUCLIDEAN   the root of the sum of squares
+ *   KITH_MANHATTAN   the sum of the absolute differences
+ *   KITH_CHEBYSHEV   the largest absolute difference
+ *   KITH_COSINE      1 - the cosine of the angle between two vectors: 0 to 2
+ *   KITH_ANGULAR     that angle, in degrees: 0 to 180
+ *   KITH_HAVERSINE   the great-circle distance of two places (longitude, latitude in degrees), in degrees of
+ * arc, or on a sphere of the given radius in its unit
+ *
+ * A row of zeros has no direction, and a latitude beyond the poles is no place: cosine, angular and haversine
+ * take such rows for invalid ones. */
+typedef enum kith_metric {
+  KITH_EUCLIDEAN = 0,
+  KITH_MANHATTAN = 1,
+  KITH_CHEBYSHEV = 2,
+  KITH_COSINE = 3,
+  KITH_ANGULAR = 4,
+  KITH_HAVERSINE = 5,
+} kith_metric;
+
 /* a: the queries. b: the candidates, or NULL to join a with itself (passing a twice is a join of two sets). The
  * two may differ in dtype, not in dim.
  *
@@ -234,8 +256,9 @@ typedef struct kith_join_options {
   int self_pairs;      /* 1: (i, i) too; one set only */
   int half;            /* 1: only i < j; one set only, excludes self_pairs */
   int sorted;          /* 1: neighbours of a row by id; 0: in index order, the same for the same input */
-  int distances;       /* 1: sqrt(D2) with every neighbour */
-  int skip_invalid;    /* 1: rows with NaN or infinity have no neighbours; 0: they are refused */
+  int distances;       /* 1: the distance with every neighbour */
+  int skip_invalid;    /* 1: rows with NaN or infinity, and others without a place in the space, have no
+                          neighbours;    0: they are refused */
   uint64_t batch_rows; /* streaming: at most so many rows a batch */
   /* How to index; for experiments. The result does not depend on them. */
   uint32_t index_dims; /* dimensions in the grid, at most 8 */
@@ -246,6 +269,20 @@ typedef struct kith_join_options {
   kith_cells cells;           /* KITH_KERNEL_POINT */
   kith_order order;           /* likewise */
   uint32_t threads_per_query; /* likewise: 1, 2, 4, 8, 16 or 32; 0 is 1 */
+  /* The space. */
+  kith_metric metric;
+  double radius; /* KITH_HAVERSINE: of the sphere; eps and distances are in its unit. 0: they are in degrees */
+  const double
+      *box; /* KITH_EUCLIDEAN: a periodic box, or NULL: dim lengths (0: open along that axis), or in three */
+  uint32_t n_box; /* dimensions 6 values (lengths, angles in degrees) or 9 (vectors, row by row, of which only
+                     those that are lower triangular are understood). eps: at most half the smallest height */
+  const double *eps_of; /* a->n values, or NULL: (i, j) belongs iff their distance is at most eps_of[i]; eps is
+                           then not used, and half keeps the pairs i < j with a distance of at most eps_of[i] */
+  /* For experiments: how points of many dimensions are joined. The last three are for the CPU only. */
+  int brute;      /* 1: all with all; on the CPU ordered by index_dims columns if that is given */
+  int no_reorder; /* 1: columns in the order of the input, not by variance (REORDER) */
+  int no_sortidu; /* 1: do not order points by what is not indexed (SORTIDU) */
+  int no_shortc;  /* 1: add up all columns, even if a pair is surely too far apart (SHORTC) */
 } kith_join_options;
 
 KITH_API kith_join_options kith_join_options_init(double eps);
@@ -257,7 +294,7 @@ typedef struct kith_join_report {
   uint64_t tested;       /* pairs whose distance was computed */
   uint64_t inside;       /* pairs accepted untested: their cells lie wholly within eps */
   uint64_t invalid_rows; /* rows left out, both sets together (skip_invalid) */
-  uint64_t cells;        /* non-empty cells of the candidates' grid */
+  uint64_t cells;        /* non-empty cells of the candidates' grid; panels, if all are joined with all */
   uint32_t index_dims;   /* dimensions in the grid */
   double cell_side;      /* in units of the data */
   uint64_t batches;      /* 1 unless streamed */
@@ -293,7 +330,8 @@ typedef struct kith_table {
 } kith_table;
 
 /* Builds the table. It is refused with KITH_ERR_BUDGET before the pairs are sought if its estimate (then its
- * exact size) does not fit what memory is free: stream it instead. The table outlives ctx. */
+ * exact size) does not fit what memory is free: stream it instead. The table outlives ctx. Pages of large
+ * tables that were destroyed stay with the process for the next one until the system wants them (MADV_FREE). */
 KITH_API kith_status kith_join_table(kith_context *ctx, const kith_points *a, const kith_points *b,
                                      const kith_join_options *options, kith_table **out,
                                      kith_join_report *report);
@@ -347,10 +385,11 @@ typedef struct kith_plan {
   uint32_t dims[8];   /* the indexed dimensions; dims[0] runs along the rows of cells */
   double cell_side;   /* across the rows of cells, in units of the data */
   double cell_width;  /* along them */
-  uint64_t cells;     /* non-empty */
+  uint64_t cells;     /* non-empty; 0: no grid, dims[] only order the points */
   uint64_t rows;      /* non-empty rows of cells */
   uint32_t runs;      /* neighbour rows looked at per row */
-  const char *kernel; /* "filter" (float32, doubtful pairs in double), "double", or "everything" */
+  const char *kernel; /* "filter" (float32, doubtful pairs in double), "panels" (the same, all with all),
+                         "tensor" (half precision on a GPU, all with all), "double", or "everything" */
   const char *engine, *isa;
   uint32_t threads;
   double pairs, pairs_error; /* sampled estimate and its standard error; the error is 0 when counted */

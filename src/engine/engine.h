@@ -9,15 +9,19 @@
 #define KITH_ENGINE_ENGINE_H
 
 #include "index/index.h"
+#include "space/space.h"
 
 typedef struct kith_task {
   const kith_predicate *predicate;
+  const kith_space *space; /* tells what distance a size is, and which images there are */
+  const double *limits;    /* by id of the queries: each has its own; NULL: the predicate's */
   const kith_stencil *stencil;
   const kith_index *queries;
   const kith_index *candidates; /* the same index when a set is joined with itself */
   bool half;                    /* only pairs with query id < candidate id */
   bool drop_self;               /* leave out (i, i) */
   bool sorted;                  /* rows by id, instead of by position in the index */
+  bool no_shortc;               /* distances are added up to the end */
 } kith_task;
 
 typedef enum kith_operation {
@@ -26,6 +30,7 @@ typedef enum kith_operation {
   KITH_DO_FILL,    /* the rows of the neighbour table, at their offsets */
   KITH_DO_COLLECT, /* the rows, one after the other in a pool: for few neighbours, when looking for them twice
                       (to count, then to fill) would cost more than moving them */
+  KITH_DO_PAIRS,   /* the pairs, in any order: where finding them costs much more than putting them in order */
 } kith_operation;
 
 /* Rows in the order in which they were found. */
@@ -36,12 +41,27 @@ typedef struct kith_pool {
   _Atomic bool overflow; /* the rows did not fit: nothing here is of use */
 } kith_pool;
 
+/* Pairs in lists of chunks, one list for each lane. */
+enum { KITH_PAIRS_CHUNK = 8190 };
+typedef struct kith_pairs_chunk {
+  struct kith_pairs_chunk *next;
+  uint64_t n;
+  uint64_t pairs[KITH_PAIRS_CHUNK]; /* query << 32 | candidate; of one set, smaller id << 32 | larger id */
+} kith_pairs_chunk;
+
+typedef struct kith_pairs_found {
+  kith_context *ctx;
+  kith_pairs_chunk **lists; /* one for each lane; released by the caller */
+  _Atomic bool overflow;    /* they did not fit the memory: nothing here is of use */
+} kith_pairs_found;
+
 typedef struct kith_work {
   kith_operation operation;
   uint32_t begin, end;         /* query positions */
   uint64_t first_row, end_row; /* only queries with ids in this window; end_row UINT64_MAX: all queries */
   uint64_t *degrees;           /* indexed by id; KITH_DO_COLLECT: place in the pool << 32 | degree */
   kith_pool *pool;             /* KITH_DO_COLLECT */
+  kith_pairs_found *found;     /* KITH_DO_PAIRS */
   /* KITH_DO_FILL: the row of query id starts at neighbors[offsets[id - first_row] - offsets[0]] and has the
    * length that the next offset implies. */
   const uint64_t *offsets;
@@ -61,6 +81,8 @@ struct kith_engine {
   uint32_t lanes;
   uint32_t n_queries; /* positions: the valid points of the query side */
   bool whole;         /* work is not cut into pieces: all queries at once, on lane 0 */
+  bool all_pairs;     /* it has KITH_DO_PAIRS in place of KITH_DO_COLLECT; rows are always by id */
+  uint32_t grain;     /* pieces of work should be multiples of this; 0: any */
   /* Runs work on a lane and adds to the tally; stops early once the call is cancelled. Never fails for lack of
    * memory: lanes own their buffers. */
   kith_status (*run)(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally);

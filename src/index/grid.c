@@ -84,40 +84,55 @@ void kith_grid_make(kith_grid *grid, const kith_grid_spec *spec, const kith_pred
     grid->k--;
 }
 
-/* The square of the width of the box in the dimensions that are not cut. */
-static double uncut_width2(const kith_grid *grid, const kith_grid_spec *spec) {
-  double width2 = 0;
+/* The size of the box in the dimensions that are not cut. */
+static double uncut_size(const kith_grid *grid, const kith_grid_spec *spec, kith_norm norm) {
+  double size = 0;
   for (uint32_t d = 0; d < spec->dim; d++) {
     bool cut = false;
     for (uint32_t j = 0; j < grid->k; j++)
       cut |= grid->dims[j] == d;
     double width = cut ? 0 : spec->max[d] - spec->min[d];
-    width2 += width * width;
+    size = kith_norm_add(norm, size, width);
   }
-  return width2;
+  return size;
 }
 
+/* How far apart points may be in one more dimension, for a size of at most `whole` with `used` in the others;
+ * negative: no distance is small enough. */
+static double distance_left(kith_norm norm, double whole, double used) {
+  if (!(used <= whole))
+    return -1;
+  return kith_norm_distance(norm, norm == KITH_NORM_MAX ? whole : whole - used);
+}
+
+/* Sizes that bound the pairs of a step: of those that surely belong, of what dimensions that are not cut may
+ * add to them, and of those that may belong. */
+typedef struct step_bounds {
+  kith_norm norm;
+  double inside, uncut, reach;
+} step_bounds;
+
 /* The step to the row at the given cell offsets (offset[0] is unused). Returns false if no pair can belong. */
-static bool make_step(kith_step *step, const kith_grid *grid, const int32_t *offset, double inside2,
-                      double reach2) {
-  double near2 = 0;
-  double far2 = 0;
+static bool make_step(kith_step *step, const kith_grid *grid, const int32_t *offset,
+                      const step_bounds *bounds) {
+  double nearest = 0;
+  double farthest = bounds->uncut;
   step->row = 0;
   for (uint32_t j = 1; j < grid->k; j++) {
     int32_t o = offset[j];
     double apart = o < 0 ? -o : o;
     double near = apart > 1 ? (apart - 1) * grid->side[j] / SLACK : 0;
     double far = (apart + 1) * grid->side[j] * SLACK;
-    near2 += near * near;
-    far2 += far * far;
+    nearest = kith_norm_add(bounds->norm, nearest, near);
+    farthest = kith_norm_add(bounds->norm, farthest, far);
     step->row += o * (int64_t)grid->stride[j];
   }
-  if (near2 > reach2)
+  double x_near = distance_left(bounds->norm, bounds->reach, nearest);
+  if (x_near < 0)
     return false;
-  double x_reach = sqrt(reach2 - near2) * SLACK * grid->inverse[0] + 1;
+  double x_reach = x_near * SLACK * grid->inverse[0] + 1;
   step->x_reach = x_reach < grid->reach[0] ? (uint32_t)x_reach : grid->reach[0];
-  double x_far2 = inside2 - far2;
-  double x_far = x_far2 >= 0 ? sqrt(x_far2) / SLACK : -1;
+  double x_far = distance_left(bounds->norm, bounds->inside, farthest) / SLACK;
   if (grid->cells[0] == 1)
     step->x_inside = x_far >= grid->side[0] ? 0 : -1;
   else
@@ -142,13 +157,15 @@ bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_
   int32_t offset[KITH_GRID_DIMS] = {0};
   for (uint32_t j = 1; j < grid->k; j++)
     offset[j] = -(int32_t)grid->reach[j];
-  /* 1 - 2^-20 keeps the promise of "inside" safe from the rounding of D2. */
-  double inside2 = predicate->eps2 * (1 - 0x1p-20) - uncut_width2(grid, spec);
-  double reach2 = predicate->reach * predicate->reach * SLACK;
+  /* 1 - 2^-20 keeps the promise of "inside" safe from the rounding of sizes. */
+  step_bounds bounds = {.norm = predicate->norm,
+                        .inside = predicate->limit * (1 - 0x1p-20),
+                        .uncut = uncut_size(grid, spec, predicate->norm),
+                        .reach = kith_norm_size(predicate->norm, predicate->reach) * SLACK};
   stencil->n_steps = 0;
   do {
     kith_step step;
-    if (!make_step(&step, grid, offset, inside2, reach2))
+    if (!make_step(&step, grid, offset, &bounds))
       continue;
     if (predicate->everything)
       step.x_inside = INT32_MAX;

@@ -12,7 +12,7 @@ static kith_work all_queries(const kith_join *j, kith_operation operation) {
   return (kith_work){.operation = operation, .end = j->engine->n_queries, .end_row = UINT64_MAX};
 }
 
-static kith_status run(kith_join *j, const kith_work *work) {
+kith_status kith_join_run(kith_join *j, const kith_work *work) {
   double began = kith_seconds();
   kith_status status = kith_schedule_run(j->ctx, j->engine, work, &j->tally);
   j->report.seconds_join += kith_seconds() - began;
@@ -25,22 +25,13 @@ static uint64_t pairs_of_count(const kith_join *j, uint64_t counted) {
   return j->options.half ? (counted - self) / 2 : counted - self;
 }
 
-kith_status kith_join_count(kith_context *ctx, const kith_points *a, const kith_points *b,
-                            const kith_join_options *options, uint64_t *pairs, kith_join_report *report) {
-  if (!pairs)
-    return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is no place for the count: pairs is NULL");
-  kith_join j;
-  kith_status status = kith_join_prepare_count(&j, ctx, a, b, options);
-  if (status)
-    return kith_join_release(&j, status, report);
-  kith_stage_begin(ctx, "join", 0.95);
-  kith_work work = all_queries(&j, KITH_DO_COUNT);
-  if (!(status = run(&j, &work))) {
-    *pairs = pairs_of_count(&j, j.tally.pairs);
-    j.report.pairs = *pairs;
-    j.report.batches = 1;
-  }
-  return kith_join_release(&j, status, report);
+static kith_status count_pairs(kith_join *j, uint64_t *pairs) {
+  kith_stage_begin(j->ctx, "join", 0.95);
+  kith_work work = all_queries(j, KITH_DO_COUNT);
+  kith_status status = kith_join_run(j, &work);
+  if (!status)
+    *pairs = pairs_of_count(j, j->tally.pairs);
+  return status;
 }
 
 /* degrees[id] for every row; skipped rows have none. */
@@ -49,9 +40,40 @@ static kith_status find_degrees(kith_join *j, uint64_t *degrees, double span) {
   kith_stage_begin(j->ctx, "count", span);
   kith_work work = all_queries(j, KITH_DO_DEGREES);
   work.degrees = degrees;
-  kith_status status = run(j, &work);
+  kith_status status = kith_join_run(j, &work);
   j->report.pairs = j->tally.pairs;
   return status;
+}
+
+/* With a radius per point, the pairs i < j are not half of all pairs: they must be told apart. */
+static kith_status count_by_degrees(kith_join *j, uint64_t *pairs) {
+  uint64_t bytes = j->a->n * sizeof(uint64_t);
+  uint64_t *degrees = kith_alloc(&j->ctx->memory, bytes);
+  if (!degrees)
+    return kith_fail_memory(j->ctx, bytes, "one count per point");
+  kith_status status = find_degrees(j, degrees, 0.95);
+  *pairs = j->report.pairs;
+  kith_free(degrees);
+  return status;
+}
+
+kith_status kith_join_count(kith_context *ctx, const kith_points *a, const kith_points *b,
+                            const kith_join_options *options, uint64_t *pairs, kith_join_report *report) {
+  if (!pairs)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is no place for the count: pairs is NULL");
+  kith_join j;
+  kith_status status = kith_join_prepare_count(&j, ctx, a, b, options);
+  if (status)
+    return kith_join_release(&j, status, report);
+  if (j.limits && j.options.half)
+    status = count_by_degrees(&j, pairs);
+  else
+    status = count_pairs(&j, pairs);
+  if (!status) {
+    j.report.pairs = *pairs;
+    j.report.batches = 1;
+  }
+  return kith_join_release(&j, status, report);
 }
 
 kith_status kith_join_degrees(kith_context *ctx, const kith_points *a, const kith_points *b,
@@ -111,7 +133,7 @@ static kith_status check_table_fits(kith_join *j, const kith_estimate *estimate)
   return refuse_table(j, kith_join_pairs_of_estimate(j, estimate->pairs), "about ");
 }
 
-static kith_status allocate_table(kith_join *j, kith_table *table, uint64_t pairs) {
+kith_status kith_join_allocate_table(kith_join *j, kith_table *table, uint64_t pairs) {
   if ((double)pairs * kith_join_pair_bytes(j) > room_for_table())
     return refuse_table(j, (double)pairs, "");
   kith_memory *memory = &j->ctx->memory;
@@ -130,14 +152,14 @@ static kith_status allocate_table(kith_join *j, kith_table *table, uint64_t pair
 /* Counts, then fills: needs no memory but the table's. */
 static kith_status fill_table(kith_join *j, kith_table *table, uint64_t *offsets) {
   kith_status status = find_offsets(j, offsets);
-  if (status || (status = allocate_table(j, table, offsets[j->a->n])))
+  if (status || (status = kith_join_allocate_table(j, table, offsets[j->a->n])))
     return status;
   kith_work work = all_queries(j, KITH_DO_FILL);
   work.offsets = offsets;
   work.neighbors = (uint32_t *)table->neighbors;
   work.distances = (double *)table->distances;
   kith_stage_begin(j->ctx, "join", 0.8);
-  return run(j, &work);
+  return kith_join_run(j, &work);
 }
 
 /* Moves collected rows to their places: offsets[1..] holds (place in the pool << 32 | degree). */
@@ -163,11 +185,11 @@ static kith_status collect_table(kith_join *j, kith_table *table, uint64_t *offs
   work.degrees = offsets + 1;
   work.pool = &pool;
   kith_stage_begin(j->ctx, "join", 0.5);
-  kith_status status = run(j, &work);
+  kith_status status = kith_join_run(j, &work);
   *done = !status && !atomic_load(&pool.overflow);
   if (*done)
     kith_join_release_index(j);
-  if (*done && !(status = allocate_table(j, table, atomic_load(&pool.used)))) {
+  if (*done && !(status = kith_join_allocate_table(j, table, atomic_load(&pool.used)))) {
     place_rows(j, &pool, (uint32_t *)table->neighbors, offsets);
     j->report.pairs = table->n_pairs;
   }
@@ -180,7 +202,14 @@ static uint64_t pool_capacity(const kith_join *j, const kith_estimate *estimate)
   double likely = kith_join_pairs_of_estimate(j, estimate->pairs + 4 * estimate->error) + 4096;
   double capacity = 1.1 * likely;
   bool few = likely < 2 * (double)j->a->n && capacity < UINT32_MAX;
-  return few && !j->options.distances ? (uint64_t)capacity : 0;
+  return few && !j->options.distances && !j->engine->all_pairs ? (uint64_t)capacity : 0;
+}
+
+/* Whether pairs are better found once and put in order: they are then moved twice, and so should be few beside
+ * the columns looked at. Counting and filling tests every pair three times. */
+static bool may_assemble(const kith_join *j, const kith_estimate *estimate) {
+  enum { COLUMNS_PER_PAIR = 512 };
+  return j->engine->all_pairs && estimate->tested * j->a->dim > COLUMNS_PER_PAIR * estimate->pairs;
 }
 
 static kith_status make_table(kith_join *j, kith_table *table) {
@@ -192,12 +221,14 @@ static kith_status make_table(kith_join *j, kith_table *table) {
   if (j->engine->offsets) /* counting is quick: no need to estimate first */
     return fill_table(j, table, offsets);
   kith_estimate estimate;
-  kith_status status = kith_estimate_run(j->ctx, j->engine, &j->task, &estimate);
+  kith_status status = kith_estimate_run(j->ctx, j->engine, &estimate);
   if (status || (status = check_table_fits(j, &estimate)))
     return status;
   uint64_t capacity = pool_capacity(j, &estimate);
   bool done = false;
-  if (capacity)
+  if (may_assemble(j, &estimate))
+    status = kith_join_assemble(j, table, offsets, &done);
+  else if (capacity)
     status = collect_table(j, table, offsets, capacity, &done);
   if (status || done)
     return status;
@@ -277,19 +308,25 @@ static kith_status stream_collected(kith_join *j, kith_sink *sink, uint64_t *off
   if (j->engine->offsets) /* it looks for pairs twice as fast as it could move them */
     return KITH_OK;
   kith_estimate estimate;
-  kith_status status = kith_estimate_run(j->ctx, j->engine, &j->task, &estimate);
+  kith_status status = kith_estimate_run(j->ctx, j->engine, &estimate);
   if (status)
     return status;
-  uint64_t capacity = pool_capacity(j, &estimate);
+  bool assembles = may_assemble(j, &estimate);
+  uint64_t capacity = assembles
+                          ? (uint64_t)kith_join_pairs_of_estimate(j, estimate.pairs + 4 * estimate.error) + 1
+                          : pool_capacity(j, &estimate);
   uint64_t rows = j->options.batch_rows;
-  bool fits = 2 * capacity * sizeof(uint32_t) <= kith_memory_left(&j->ctx->memory) / 2;
+  uint64_t bytes = capacity * (uint64_t)(kith_join_pair_bytes(j) + sizeof(uint32_t));
+  bool fits = bytes <= kith_memory_left(&j->ctx->memory) / 2;
   if (capacity == 0 || !fits || (rows > 0 && rows < j->a->n))
     return KITH_OK;
   kith_table table = {0};
-  status = collect_table(j, &table, offsets, capacity, done);
+  status = assembles ? kith_join_assemble(j, &table, offsets, done)
+                     : collect_table(j, &table, offsets, capacity, done);
   if (!status && *done) {
     kith_shape shape = table_shape(j, table.n_pairs);
-    kith_batch batch = {.n_rows = j->a->n, .offsets = offsets, .neighbors = table.neighbors};
+    kith_batch batch = {
+        .n_rows = j->a->n, .offsets = offsets, .neighbors = table.neighbors, .distances = table.distances};
     double began = kith_seconds();
     if (!(status = sink->begin(sink, &shape)) && !(status = sink->take(sink, &batch)))
       status = sink->finish(sink);
@@ -297,6 +334,7 @@ static kith_status stream_collected(kith_join *j, kith_sink *sink, uint64_t *off
     j->report.batches = 1;
   }
   kith_free((void *)table.neighbors);
+  kith_free((void *)table.distances);
   return status;
 }
 

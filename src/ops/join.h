@@ -1,12 +1,15 @@
 /* One join on its way along the data path: what the calls in this folder share.
  *
- *   kith_join_prepare   check -> look at the points -> choose the grid -> index -> engine
- *                       (on a GPU the engine looks, chooses and indexes itself)
+ *   kith_join_prepare   check -> embed -> look at the points -> choose the grid -> index -> engine
+ *                       (on a GPU the engine looks, chooses and indexes itself; joining all with all, points
+ *                       are packed instead of indexed: brute.c, assemble.c)
  *   then                count, degrees, table, stream, write (join.c) or plan (plan.c)
  *   kith_join_release   in every case, also after a failed prepare */
 #ifndef KITH_OPS_JOIN_H
 #define KITH_OPS_JOIN_H
 
+#include "base/team.h"
+#include "engine/cpu/brute.h"
 #include "engine/cuda/engine.h"
 #include "plan/estimate.h"
 #include "plan/plan.h"
@@ -20,10 +23,16 @@ typedef struct kith_join {
   kith_join_options options;
   const kith_points *a;
   const kith_points *b; /* a itself when a set is joined with itself */
+  uint32_t input_dim;   /* columns of the sets as they were given: */
+  kith_space space;     /* a and b are views of them as they lie in this space, */
+  kith_points embedded[2];
+  void *owned[2];
   bool one_set;
   bool count_only; /* nothing but a total is asked for: ids are not needed */
   kith_predicate predicate;
-  double *box; /* min[dim], max[dim] of both sets, then of b alone */
+  double *limits; /* by row of a, where each has its own; NULL: the predicate's */
+  double *box;    /* min[dim], max[dim] of both sets, then of b alone */
+  double seconds_embed;
   uint64_t invalid[2];
   bool on_gpu;
   kith_cuda_info gpu; /* its plan, then; otherwise: */
@@ -32,6 +41,10 @@ typedef struct kith_join {
   kith_stencil *stencil;
   kith_index index_a, index_b; /* index_a is unused when a set is joined with itself */
   kith_task task;
+  bool all_with_all; /* there are panels instead of indexes, then: */
+  kith_brute_choice brute_choice;
+  kith_packing packing;
+  kith_panels panels_a, panels_b; /* panels_a is unused when a set is joined with itself */
   kith_engine *engine;
   kith_tally tally;
   kith_join_report report;
@@ -54,6 +67,21 @@ void kith_join_release_index(kith_join *j);
 
 /* Releases everything and, on success, hands the report to the caller. Returns the status. */
 kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report *report);
+
+/* Decides whether to join all with all (j->all_with_all), once the grid is chosen; then packs the points and
+ * makes the engine. */
+kith_status kith_join_choose_brute(kith_join *j, const kith_question *question);
+kith_status kith_join_prepare_brute(kith_join *j);
+void kith_join_release_brute(kith_join *j);
+
+/* Runs work on the engine, and adds to tally and report. */
+kith_status kith_join_run(kith_join *j, const kith_work *work);
+
+/* Allocates the rows of a table, or refuses it if memory would not hold it. */
+kith_status kith_join_allocate_table(kith_join *j, kith_table *table, uint64_t pairs);
+
+/* Makes a table by an engine that finds all pairs once. *done is false if they did not fit the memory. */
+kith_status kith_join_assemble(kith_join *j, kith_table *table, uint64_t *offsets, bool *done);
 
 /* Bytes of a pair in a neighbour table. */
 static inline double kith_join_pair_bytes(const kith_join *j) { return j->options.distances ? 12 : 4; }

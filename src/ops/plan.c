@@ -42,6 +42,17 @@ static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
         plan->index_dims, plan->dim, j->gpu.candidates);
     return;
   }
+  if (j->gpu.dense) {
+    plan->kernel = "tensor";
+    plan->cells = plan->runs = 0;
+    snprintf(
+        plan->why, sizeof plan->why,
+        "All points are joined with all, on tensor cores: %s. Points are ordered by %u of %u dimensions, so "
+        "that tiles far apart need not meet.\n",
+        j->options.brute ? "that was asked for" : "a grid would leave too many candidates to test one by one",
+        plan->index_dims, plan->dim);
+    return;
+  }
   snprintf(plan->why, sizeof plan->why,
            "Cut dimensions: %u of %u, those of largest variance, in cells of %.3g eps, and tiles of %u "
            "queries: that "
@@ -53,7 +64,7 @@ static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
 static void describe_engine(const kith_join *j, kith_plan *plan) {
   plan->n_queries = j->a->n;
   plan->n_candidates = j->b->n;
-  plan->dim = j->a->dim;
+  plan->dim = j->input_dim;
   plan->engine = j->engine->name;
   plan->isa = kith_isa(j->ctx);
   plan->threads = j->ctx->threads;
@@ -69,6 +80,14 @@ static void describe_grid(const kith_join *j, kith_plan *plan) {
   plan->rows = j->index_b.n_rows;
   plan->runs = j->stencil->n_steps;
   memcpy(plan->why, j->choice.why, sizeof plan->why);
+}
+
+static void describe_panels(const kith_join *j, kith_plan *plan) {
+  plan->index_dims = j->brute_choice.split;
+  memcpy(plan->dims, j->packing.columns, plan->index_dims * sizeof *plan->dims);
+  memcpy(plan->why, j->brute_choice.why, sizeof plan->why);
+  if (j->predicate.filter)
+    plan->kernel = "panels";
 }
 
 static void describe_memory(const kith_join *j, kith_what what, int streamed, kith_plan *plan) {
@@ -92,13 +111,42 @@ static void describe_memory(const kith_join *j, kith_what what, int streamed, ki
   plan->batches += plan->batches == 0;
 }
 
+/* Where a distance may end early (SHORTC). */
+static void explain_stops(const kith_join *j, kith_plan *plan, size_t *used) {
+  const kith_packing *packing = &j->packing;
+  if (!j->all_with_all || packing->n_active == 0)
+    return;
+  int at = snprintf(plan->why + *used, sizeof plan->why - *used, "Distances end early, where they can, after");
+  for (uint32_t i = 0; i < packing->n_active && *used + (size_t)at < sizeof plan->why; i++)
+    at += snprintf(plan->why + *used + at, sizeof plan->why - *used - (size_t)at, "%s %u",
+                   i == 0                      ? ""
+                   : i + 1 < packing->n_active ? ","
+                                               : " or",
+                   packing->stops[packing->active[i]]);
+  if (*used + (size_t)at < sizeof plan->why)
+    at += snprintf(plan->why + *used + at, sizeof plan->why - *used - (size_t)at, " of %u columns.\n",
+                   packing->dim);
+  *used += (size_t)at;
+}
+
 static void explain_kernel(const kith_join *j, kith_plan *plan) {
   size_t used = strlen(plan->why);
+  explain_stops(j, plan, &used);
   const char *why = "Every pair is tested by the definition in double.\n";
+  if (kith_space_is_embedded(&j->space)) {
+    snprintf(plan->why + used, sizeof plan->why - used,
+             "Points become unit vectors in %u dimensions, eps the length of a chord: cells are theirs.\n",
+             j->space.dim);
+    used = strlen(plan->why);
+  }
   if (j->predicate.everything)
-    why = "eps squared exceeds every double: all pairs belong, none is tested.\n";
+    why = "eps exceeds every distance: all pairs belong, none is tested.\n";
   else if (strcmp(plan->kernel, "filter") == 0)
     why = "Pairs are tested in float32; those within rounding of eps are settled in double.\n";
+  else if (strcmp(plan->kernel, "tensor") == 0)
+    why = "Pairs are sifted by products in half precision; what those do not reject is settled in double.\n";
+  else if (strcmp(plan->kernel, "panels") == 0)
+    why = "Pairs are tested by products in float32; those within rounding of eps are settled in double.\n";
   snprintf(plan->why + used, sizeof plan->why - used, "%s", why);
 }
 
@@ -111,10 +159,10 @@ kith_status kith_plan_join(kith_context *ctx, const kith_points *a, const kith_p
   kith_estimate estimate = {0};
   kith_status status = kith_join_prepare(&j, ctx, a, b, options);
   if (!status)
-    status = kith_estimate_run(ctx, j.engine, &j.task, &estimate);
+    status = kith_estimate_run(ctx, j.engine, &estimate);
   if (!status) {
     describe_engine(&j, &plan);
-    (j.on_gpu ? describe_gpu_grid : describe_grid)(&j, &plan);
+    (j.on_gpu ? describe_gpu_grid : j.all_with_all ? describe_panels : describe_grid)(&j, &plan);
     plan.pairs = kith_join_pairs_of_estimate(&j, estimate.pairs);
     plan.pairs_error = j.options.half ? estimate.error / 2 : estimate.error;
     double passes = what == KITH_COUNT || !kith_join_is_self(&j) ? 1 : 2;

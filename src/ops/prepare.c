@@ -51,6 +51,8 @@ static kith_status check_options(kith_join *j, const kith_join_options *options)
                      "the options are not set up: begin with kith_join_options_init(eps)");
   *opt = kith_join_options_init(0);
   memcpy(opt, options, options->struct_size < sizeof *opt ? options->struct_size : sizeof *opt);
+  if (opt->eps_of)
+    opt->eps = 0;
   if (!isfinite(opt->eps) || opt->eps < 0)
     return kith_fail(ctx, KITH_ERR_ARGUMENT, "eps is %g; it must be a finite number, 0 or greater", opt->eps);
   if (opt->half && opt->self_pairs)
@@ -58,7 +60,10 @@ static kith_status check_options(kith_join *j, const kith_join_options *options)
   if ((opt->half || opt->self_pairs) && !kith_join_is_self(j))
     return kith_fail(ctx, KITH_ERR_ARGUMENT,
                      "half and self pairs have a meaning for one set only, not for two");
-  if (opt->index_dims > KITH_GRID_DIMS || opt->index_dims > j->a->dim)
+  kith_status status = kith_space_make(ctx, opt, j->a->dim, &j->space);
+  if (status)
+    return status;
+  if (opt->index_dims > KITH_GRID_DIMS || opt->index_dims > j->space.dim)
     return kith_fail(ctx, KITH_ERR_ARGUMENT,
                      "index_dims is %u; it must be at most %u, and at most the dimension", opt->index_dims,
                      KITH_GRID_DIMS);
@@ -127,9 +132,14 @@ static kith_status choose(kith_join *j) {
                             .min = j->box,
                             .max = j->box + j->a->dim,
                             .index_dims = j->options.index_dims,
-                            .row_side = j->options.cell_side};
+                            .row_side = j->options.cell_side,
+                            .brute = j->options.brute,
+                            .no_reorder = j->options.no_reorder,
+                            .no_sortidu = j->options.no_sortidu};
   kith_status status = kith_choose_grid(j->ctx, &question, &j->choice);
-  if (status)
+  if (!status)
+    status = kith_join_choose_brute(j, &question);
+  if (status || j->all_with_all)
     return status;
   j->stencil = kith_alloc(&j->ctx->memory, sizeof *j->stencil);
   if (!j->stencil)
@@ -148,7 +158,7 @@ static kith_dtype index_dtype(const kith_join *j) {
 
 static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, kith_index *index) {
   kith_dtype dtype = index_dtype(j);
-  if (j->count_only && points->dim == 1 && dtype == KITH_F32)
+  if (j->count_only && !j->limits && points->dim == 1 && dtype == KITH_F32)
     return kith_index_build_values(j->ctx, points, &j->grid, invalid, index);
   return kith_index_build(j->ctx, points, &j->grid, invalid, dtype, index);
 }
@@ -163,11 +173,14 @@ static kith_status build_indexes(kith_join *j) {
 
 static kith_status create_engine(kith_join *j) {
   j->task = (kith_task){.predicate = &j->predicate,
+                        .space = &j->space,
+                        .limits = j->limits,
                         .stencil = j->stencil,
                         .queries = kith_join_is_self(j) ? &j->index_b : &j->index_a,
                         .candidates = &j->index_b,
                         .half = j->options.half,
                         .sorted = j->options.sorted,
+                        .no_shortc = j->options.no_shortc,
                         .drop_self = kith_join_is_self(j) && !j->options.self_pairs};
   return kith_engine_cpu_create(j->ctx, &j->task, &j->engine);
 }
@@ -178,6 +191,21 @@ static bool uses_device_memory(const kith_join *j) {
 
 static bool needs_gpu(const kith_join *j) {
   return uses_device_memory(j) || j->options.kernel != KITH_KERNEL_AUTO;
+}
+
+/* Why a GPU cannot join in this space yet; NULL if it can. */
+static const char *beyond_gpu(const kith_join *j) {
+  if (j->space.norm != KITH_NORM_2)
+    return "this metric";
+  if (j->space.lattice.n > 0)
+    return "a periodic box";
+  if (j->options.eps_of)
+    return "a radius for every point";
+  if (kith_space_is_embedded(&j->space) && (j->a->device || j->b->device))
+    return "this metric on points in its memory";
+  if (kith_space_is_embedded(&j->space) && j->options.distances)
+    return "distances of this metric";
+  return NULL;
 }
 
 /* A GPU looks at the points, chooses the grid and builds the index itself. */
@@ -193,6 +221,7 @@ static kith_status prepare_gpu(kith_join *j) {
                          .skip_invalid = opt->skip_invalid,
                          .index_dims = opt->index_dims,
                          .cell_side = opt->cell_side,
+                         .brute = opt->brute,
                          .kernel = opt->kernel,
                          .cells = opt->cells,
                          .order = opt->order,
@@ -204,7 +233,7 @@ static kith_status prepare_gpu(kith_join *j) {
     return status;
   j->on_gpu = true;
   j->invalid[0] = j->gpu.invalid_rows;
-  j->report.seconds_plan = j->gpu.seconds_plan;
+  j->report.seconds_plan = j->gpu.seconds_plan + j->seconds_embed;
   j->report.seconds_index = j->gpu.seconds_index;
   j->report.cells = j->gpu.cells;
   j->report.index_dims = j->gpu.index_dims;
@@ -230,14 +259,78 @@ static kith_status prepare_cpu(kith_join *j) {
   if ((status = look_at_points(j)) || (status = choose(j)))
     return status;
   double planned = kith_seconds();
+  j->report.seconds_plan = planned - began + j->seconds_embed;
+  if (j->all_with_all) {
+    status = kith_join_prepare_brute(j);
+    j->report.seconds_index = kith_seconds() - planned;
+    j->report.cells = j->panels_b.n_panels;
+    j->report.index_dims = j->brute_choice.split;
+    return status ? status : kith_check_cancel(j->ctx);
+  }
   if ((status = build_indexes(j)) || (status = create_engine(j)))
     return status;
-  j->report.seconds_plan = planned - began;
   j->report.seconds_index = kith_seconds() - planned;
   j->report.cells = j->index_b.n_cells;
   j->report.index_dims = j->grid.k;
   j->report.cell_side = j->grid.k > 1 ? j->grid.side[1] : j->grid.side[0];
   return kith_check_cancel(j->ctx);
+}
+
+/* Replaces the points by how they lie in their space. */
+static kith_status embed(kith_join *j) {
+  const kith_points *sets[2] = {j->a, j->b};
+  bool skip = j->options.skip_invalid;
+  if (!kith_space_is_embedded(&j->space) && j->space.lattice.n == 0)
+    return KITH_OK;
+  for (int i = 0; i < (j->one_set ? 1 : 2); i++) {
+    kith_status status =
+        kith_space_embed(j->ctx, &j->space, sets[i], i ? "b" : "a", skip, &j->embedded[i], &j->owned[i]);
+    if (status)
+      return status;
+  }
+  j->a = &j->embedded[0];
+  j->b = j->one_set ? j->a : &j->embedded[1];
+  return KITH_OK;
+}
+
+/* Where every query has its own eps: their limits, and the largest of them all as the predicate's. */
+static kith_status find_limits(kith_join *j) {
+  const double *eps_of = j->options.eps_of;
+  uint64_t n = j->a->n;
+  j->limits = kith_alloc(&j->ctx->memory, n * sizeof *j->limits);
+  if (!j->limits)
+    return kith_fail_memory(j->ctx, n * sizeof *j->limits, "the limits of the points");
+  double most = 0;
+  double least = INFINITY;
+  for (uint64_t i = 0; i < n; i++) {
+    if (!(eps_of[i] >= 0 && isfinite(eps_of[i])))
+      return kith_fail(
+          j->ctx, KITH_ERR_ARGUMENT,
+          "the radius of row %llu is %g (counted from 0); it must be a finite number, 0 or greater",
+          (unsigned long long)i, eps_of[i]);
+    j->options.eps = fmax(j->options.eps, eps_of[i]);
+    j->limits[i] = kith_space_limit(&j->space, eps_of[i]);
+    most = fmax(most, j->limits[i]);
+    least = fmin(least, j->limits[i]);
+  }
+  j->predicate = kith_predicate_of(j->space.norm, most, j->space.dim);
+  j->predicate.everything = j->predicate.everything && least >= most;
+  return KITH_OK;
+}
+
+/* When a pair belongs. */
+static kith_status make_predicate(kith_join *j) {
+  const kith_lattice *lattice = &j->space.lattice;
+  double limit = kith_space_limit(&j->space, j->options.eps);
+  j->predicate = kith_predicate_of(j->space.norm, limit, j->space.dim);
+  kith_status status = j->options.eps_of ? find_limits(j) : KITH_OK;
+  if (status || lattice->n == 0 || j->options.eps <= lattice->height / 2)
+    return status;
+  return kith_fail(
+      j->ctx, KITH_ERR_ARGUMENT,
+      "eps is %.15g, but in a periodic box it can be at most %.15g, half of the smallest height of the "
+      "box: beyond that a point would have several images of another as neighbours",
+      j->options.eps, lattice->height / 2);
 }
 
 static kith_status prepare(kith_join *j, const kith_join_options *options) {
@@ -249,9 +342,19 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
     status = check_options(j, options);
   if (status)
     return status;
-  j->predicate = kith_predicate_make(j->options.eps, j->a->dim);
+  j->input_dim = j->a->dim;
+  if ((status = make_predicate(j)))
+    return status;
+  const char *beyond = beyond_gpu(j);
+  if (beyond && (ctx->engine == KITH_ENGINE_CUDA || needs_gpu(j)))
+    return kith_fail(ctx, KITH_ERR_UNSUPPORTED, "the engine cuda does not know %s yet: choose the engine cpu",
+                     beyond);
+  double began = kith_seconds();
+  if ((status = embed(j)))
+    return status;
+  j->seconds_embed = kith_seconds() - began;
   uint64_t n_points = j->a->n + (j->one_set ? 0 : j->b->n);
-  if (!kith_cuda_wanted(ctx, n_points, needs_gpu(j)))
+  if (beyond || !kith_cuda_wanted(ctx, n_points, needs_gpu(j)))
     return prepare_cpu(j);
   status = prepare_gpu(j);
   return status && may_fall_back(j, status) ? prepare_cpu(j) : status;
@@ -279,6 +382,7 @@ void kith_join_release_index(kith_join *j) {
   j->engine = NULL;
   kith_index_destroy(&j->index_a);
   kith_index_destroy(&j->index_b);
+  kith_join_release_brute(j);
 }
 
 kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report *report) {
@@ -294,8 +398,13 @@ kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report
     memcpy(report, mine, size);
   }
   kith_join_release_index(j);
+  kith_free(j->limits);
+  kith_free(j->owned[0]);
+  kith_free(j->owned[1]);
   kith_free(j->stencil);
   kith_free(j->choice.box);
+  kith_free(j->packing.columns);
+  kith_free(j->packing.centre);
   kith_free(j->box);
   return kith_call_end(j->ctx, status);
 }

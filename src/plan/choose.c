@@ -233,11 +233,12 @@ typedef struct option {
 
 /* Candidates that cells of a side accept untested, of `tight` ones in all k = dim dimensions: the own cell's if
  * it lies within eps, with the finest sides its neighbours' too. Short runs are tested all the same. */
-static double accepted(uint32_t k, uint32_t dim, double side, double tight) {
+static double accepted(kith_norm norm, uint32_t k, uint32_t dim, double side, double tight) {
   enum { FEW = 256 };
-  if (k < dim || tight < FEW || side * sqrt(k) >= 1)
+  double across = side * (norm == KITH_NORM_2 ? sqrt(k) : norm == KITH_NORM_1 ? k : 1); /* a cell */
+  if (k < dim || tight < FEW || across >= 1)
     return 0;
-  return 2 * side * sqrt(k) < 1 && side <= TIGHT ? 0.98 * tight : 0.5 * tight;
+  return 2 * across < 1 && side <= TIGHT ? 0.98 * tight : 0.5 * tight;
 }
 
 /* Predicts the cost of k dimensions with cells of a side, of which `window` candidates lie in the stencil and
@@ -276,7 +277,7 @@ static option best_option(kith_context *ctx, const kith_question *question, cons
       if (pow(2 * ceil(1 / side) + 1, k - 1) > KITH_STENCIL_MAX)
         continue;
       uint32_t dim = question->candidates->dim;
-      double untested = accepted(k, dim, side, counted.tight[k - 1]);
+      double untested = accepted(question->predicate->norm, k, dim, side, counted.tight[k - 1]);
       option o = weigh(k, side, counted.counts[k - 1][s], untested, dim, row_length);
       if (o.cost < best.cost)
         best = o;
@@ -319,7 +320,8 @@ kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, k
   memcpy(choice->box, question->min, dim * sizeof(double));
   memcpy(choice->box + dim, question->max, dim * sizeof(double));
   kith_sample sample;
-  kith_status status = kith_sample_take(ctx, question->queries, question->candidates, &sample);
+  kith_status status =
+      kith_sample_take(ctx, question->queries, question->candidates, !question->no_reorder, &sample);
   if (status)
     return status;
   kith_grid_spec *spec = &choice->spec;
@@ -333,7 +335,10 @@ kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, k
   spec->k = best.k;
   spec->row_side = best.side;
   spec->x_side = best.x_side;
+  if (question->no_sortidu && spec->k > 1) /* cells along the rows no narrower than across them */
+    spec->x_side = best.side;
   choice->candidates = best.candidates;
+  choice->cost = best.cost;
   explain(question, choice, &sample, tails);
   kith_sample_destroy(&sample);
   return KITH_OK;

@@ -11,9 +11,9 @@
 
 enum { PIECES = 251, PIECE = 64, STRIDE = 89 }; /* PIECES is prime, so the stride visits all of them */
 static const double MAX_SECONDS = 0.4;
+static const double MAX_SECONDS_ALL = 0.01; /* of all pairs, a sample of the queries is no small part */
 
-static kith_work piece_of(const kith_task *task, uint32_t piece) {
-  uint64_t n = task->queries->n;
+static kith_work piece_of(uint64_t n, uint32_t piece) {
   uint32_t begin = (uint32_t)(n * piece / PIECES);
   uint32_t end = (uint32_t)(n * (piece + 1) / PIECES);
   uint32_t middle = begin + (end - begin) / 2;
@@ -46,8 +46,7 @@ static kith_status count_all(kith_engine *engine, kith_estimate *estimate) {
   return status;
 }
 
-kith_status kith_estimate_run(kith_context *ctx, kith_engine *engine, const kith_task *task,
-                              kith_estimate *estimate) {
+kith_status kith_estimate_run(kith_context *ctx, kith_engine *engine, kith_estimate *estimate) {
   if (engine->whole)
     return count_all(engine, estimate);
   *estimate = (kith_estimate){0};
@@ -57,9 +56,10 @@ kith_status kith_estimate_run(kith_context *ctx, kith_engine *engine, const kith
   double found[PIECES]; /* pairs per query, by place in the index */
   for (uint32_t i = 0; i < PIECES; i++)
     found[i] = -1;
-  for (uint32_t done = 0; done < PIECES && (done < 8 || kith_seconds() - began < MAX_SECONDS); done++) {
+  double limit = engine->all_pairs ? MAX_SECONDS_ALL : MAX_SECONDS;
+  for (uint32_t done = 0; done < PIECES && (done < 8 || kith_seconds() - began < limit); done++) {
     uint32_t piece = done * STRIDE % PIECES;
-    kith_work work = piece_of(task, piece);
+    kith_work work = piece_of(engine->n_queries, piece);
     if (work.begin == work.end)
       continue;
     uint64_t before = tally.pairs;
@@ -73,7 +73,7 @@ kith_status kith_estimate_run(kith_context *ctx, kith_engine *engine, const kith
   for (uint32_t i = 0; i < PIECES; i++)
     if (found[i] >= 0)
       found[n_found++] = found[i];
-  double n = task->queries->n;
+  double n = engine->n_queries;
   double scale = queries > 0 ? n / queries : 0;
   estimate->pairs = (double)tally.pairs * scale;
   estimate->tested = (double)tally.tested * scale;

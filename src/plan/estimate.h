@@ -13,7 +13,6 @@ typedef struct kith_estimate {
 } kith_estimate;
 
 /* Takes at most about half a second. */
-kith_status kith_estimate_run(kith_context *ctx, kith_engine *engine, const kith_task *task,
-                              kith_estimate *estimate);
+kith_status kith_estimate_run(kith_context *ctx, kith_engine *engine, kith_estimate *estimate);
 
 #endif

@@ -1,6 +1,7 @@
 /* The plan: what will run and why, before it runs.
  *
  * choose.c   looks at a sample of the points and chooses the grid
+ * brute.c    decides whether to join all with all instead, and in what order
  * estimate.c runs a sample of the queries and predicts size and time
  *
  * Nothing here depends on the instruction set or the number of threads, so the same input is always indexed,
@@ -9,7 +10,7 @@
 #define KITH_PLAN_PLAN_H
 
 #include "index/grid.h"
-#include "points/points.h"
+#include "index/sketch.h"
 
 /* The inputs of a choice. */
 typedef struct kith_question {
@@ -19,15 +20,31 @@ typedef struct kith_question {
   const double *min, *max; /* the box around both sets, per dimension */
   uint32_t index_dims;     /* 0: choose */
   double row_side;         /* 0: choose */
+  /* For experiments: see kith_join_options. */
+  bool brute, no_reorder, no_sortidu;
 } kith_question;
 
 typedef struct kith_choice {
   kith_grid_spec spec; /* low and high point into `box` */
   double *box;         /* 2 * dim: release with kith_free */
   double candidates;   /* per query, expected */
+  double cost;         /* per query, in vector instructions */
   char why[1024];
 } kith_choice;
 
 kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, kith_choice *choice);
+
+/* All with all: whether, and how. */
+typedef struct kith_brute_choice {
+  bool brute;
+  uint32_t split, groups; /* of the sketch that orders the points (index/sketch.h); 0: they stay as they are */
+  double share;           /* of the panels that a panel meets, expected */
+  char why[1024];
+} kith_brute_choice;
+
+/* Chooses between the grid and joining all with all, for points whose columns are taken in this order. `group`
+ * points make a panel. */
+kith_status kith_choose_brute(kith_context *ctx, const kith_question *question, const kith_choice *grid,
+                              const uint32_t *columns, uint32_t group, kith_brute_choice *choice);
 
 #endif

@@ -15,8 +15,7 @@ static uint64_t hash(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/* The row drawn from stratum i of `strata`, for n >= strata. */
-static uint64_t draw(uint64_t i, uint64_t strata, uint64_t n) {
+uint64_t kith_sample_row(uint64_t i, uint64_t strata, uint64_t n) {
   uint64_t begin = (uint64_t)((double)i / (double)strata * (double)n);
   uint64_t end = (uint64_t)((double)(i + 1) / (double)strata * (double)n);
   if (end > n)
@@ -31,7 +30,7 @@ static double column_variance(const kith_points *points, uint32_t c) {
   double sum2 = 0;
   double count = 0;
   for (uint64_t i = 0; i < strata; i++) {
-    double x = kith_points_get(points, draw(i, strata, points->n), c) * 0x1p-512;
+    double x = kith_points_get(points, kith_sample_row(i, strata, points->n), c) * 0x1p-512;
     if (!isfinite(x))
       continue;
     count++;
@@ -66,7 +65,7 @@ static uint32_t draw_rows(const kith_points *points, const kith_sample *sample, 
   uint64_t strata = points->n < wanted ? points->n : wanted;
   uint32_t n = 0;
   for (uint64_t i = 0; i < strata; i++) {
-    uint64_t row = draw(i, strata, points->n);
+    uint64_t row = kith_sample_row(i, strata, points->n);
     if (!kith_points_is_valid(points, row))
       continue;
     for (uint32_t j = 0; j < sample->n_dims; j++)
@@ -78,10 +77,17 @@ static uint32_t draw_rows(const kith_points *points, const kith_sample *sample, 
   return n;
 }
 
+/* As the input has them, for experiments (REORDER switched off). */
+static void take_first_dimensions(const kith_points *points, kith_sample *sample) {
+  sample->n_dims = points->dim < KITH_GRID_DIMS ? points->dim : KITH_GRID_DIMS;
+  for (uint32_t j = 0; j < sample->n_dims; j++)
+    sample->dims[j] = j;
+}
+
 kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, const kith_points *points,
-                             kith_sample *sample) {
+                             bool reorder, kith_sample *sample) {
   *sample = (kith_sample){0};
-  rank_dimensions(points, sample);
+  (reorder ? rank_dimensions : take_first_dimensions)(points, sample);
   uint64_t bytes = (POINTS + QUERIES) * sizeof(double) * sample->n_dims;
   sample->points = kith_alloc(&ctx->memory, bytes);
   if (!sample->points)
@@ -103,6 +109,50 @@ static int compare_doubles(const void *a, const void *b) {
   double x = *(const double *)a;
   double y = *(const double *)b;
   return (x > y) - (x < y);
+}
+
+/* A column and its variance. */
+typedef struct ranked {
+  double variance;
+  uint32_t column;
+} ranked;
+
+static int compare_ranked(const void *a, const void *b) {
+  const ranked *x = a;
+  const ranked *y = b;
+  int by_variance = (x->variance < y->variance) - (x->variance > y->variance);
+  return by_variance ? by_variance : (x->column > y->column) - (x->column < y->column);
+}
+
+static double column_middle(const kith_points *points, uint32_t c) {
+  enum { ROWS = 65 };
+  double values[ROWS];
+  uint64_t strata = points->n < ROWS ? points->n : ROWS;
+  uint32_t n = 0;
+  for (uint64_t i = 0; i < strata; i++) {
+    double x = kith_points_get(points, kith_sample_row(i, strata, points->n), c);
+    if (isfinite(x))
+      values[n++] = x;
+  }
+  qsort(values, n, sizeof *values, compare_doubles);
+  return n ? values[n / 2] : 0;
+}
+
+kith_status kith_sample_columns(kith_context *ctx, const kith_points *points, bool reorder, uint32_t *columns,
+                                double *middle) {
+  uint32_t dim = points->dim;
+  ranked *order = kith_alloc(&ctx->memory, dim * sizeof *order);
+  if (!order)
+    return kith_fail_memory(ctx, dim * sizeof *order, "planning");
+  for (uint32_t c = 0; c < dim; c++) {
+    order[c] = (ranked){.variance = reorder ? column_variance(points, c) : 0, .column = c};
+    middle[c] = column_middle(points, c);
+  }
+  qsort(order, dim, sizeof *order, compare_ranked);
+  for (uint32_t c = 0; c < dim; c++)
+    columns[c] = order[c].column;
+  kith_free(order);
+  return KITH_OK;
 }
 
 void kith_sample_quartiles(const kith_sample *sample, uint32_t j, double quartiles[2]) {

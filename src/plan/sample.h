@@ -22,8 +22,17 @@ static inline double kith_sample_query(const kith_sample *sample, uint32_t q, ui
   return sample->queries[(size_t)j * sample->n_queries + q];
 }
 
+/* The row drawn from stratum i of `strata`, for n >= strata. */
+uint64_t kith_sample_row(uint64_t i, uint64_t strata, uint64_t n);
+
+/* Orders all columns by falling variance (or leaves them as they are), and finds the middle of each: the median
+ * of some rows, which far outliers do not move. Both arrays have room for points->dim. */
+kith_status kith_sample_columns(kith_context *ctx, const kith_points *points, bool reorder, uint32_t *columns,
+                                double *middle);
+
+/* reorder: the dimensions of largest variance; otherwise the first ones. */
 kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, const kith_points *points,
-                             kith_sample *sample);
+                             bool reorder, kith_sample *sample);
 void kith_sample_destroy(kith_sample *sample);
 
 /* The lower and upper quartile of sampled dimension j, from some hundred points. */

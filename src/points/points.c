@@ -101,99 +101,15 @@ static void keep_lower(double *min, double value) { *min = value < *min ? value 
 
 static void keep_higher(double *max, double value) { *max = value > *max ? value : *max; }
 
-static inline float smaller_f32(float a, float b) { return a < b ? a : b; }
+#define FOLD_TYPE float
+#define FOLD_BITS uint32_t
+#define FOLD_NAME(name) name##_f32
+#include "points/fold_body.h"
 
-static inline float larger_f32(float a, float b) { return a > b ? a : b; }
-
-/* Folds `rows` (1 or UNROLL) times `lanes` values; returns bits that are all zero if they are finite. */
-static inline uint32_t fold_lanes_f32(const float *values, uint32_t rows, uint32_t lanes, float *low,
-                                      float *high) {
-  uint32_t bad = 0;
-  for (uint32_t lane = 0; lane < lanes; lane++) {
-    float least = values[lane], most = least, zero = least - least;
-    for (uint32_t row = 1; row < rows; row++) {
-      float value = values[row * lanes + lane];
-      zero += value - value;
-      least = smaller_f32(value, least);
-      most = larger_f32(value, most);
-    }
-    uint32_t bits;
-    memcpy(&bits, &zero, sizeof bits);
-    bad |= bits;
-    low[lane] = smaller_f32(least, low[lane]);
-    high[lane] = larger_f32(most, high[lane]);
-  }
-  return bad;
-}
-
-/* Folds `count` values that follow each other, value k into entry k % dim of min and max. Returns whether
- * all are finite; if not, min and max are unspecified. The values run through `lanes` accumulators, a
- * multiple of dim, so that the inner loop has neither a branch nor a dependency and becomes vector code. */
-static bool fold_f32(const float *values, uint64_t count, uint32_t dim, double *min, double *max) {
-  float low[KITH_MAX_DIM + FOLD_LANES], high[KITH_MAX_DIM + FOLD_LANES];
-  uint32_t lanes = (FOLD_LANES + dim - 1) / dim * dim;
-  for (uint32_t lane = 0; lane < lanes; lane++) {
-    low[lane] = INFINITY;
-    high[lane] = -INFINITY;
-  }
-  uint32_t bad = 0;
-  uint64_t at = 0;
-  for (; count - at >= (uint64_t)UNROLL * lanes; at += (uint64_t)UNROLL * lanes)
-    bad |= fold_lanes_f32(values + at, UNROLL, lanes, low, high);
-  for (; at < count; at += lanes)
-    bad |= fold_lanes_f32(values + at, 1, count - at < lanes ? (uint32_t)(count - at) : lanes, low, high);
-  for (uint32_t lane = 0; lane < lanes; lane++) {
-    keep_lower(&min[lane % dim], (double)low[lane]);
-    keep_higher(&max[lane % dim], (double)high[lane]);
-  }
-  return bad == 0;
-}
-
-static inline double smaller_f64(double a, double b) { return a < b ? a : b; }
-
-static inline double larger_f64(double a, double b) { return a > b ? a : b; }
-
-/* Folds `rows` (1 or UNROLL) times `lanes` values; returns bits that are all zero if they are finite. */
-static inline uint64_t fold_lanes_f64(const double *values, uint32_t rows, uint32_t lanes, double *low,
-                                      double *high) {
-  uint64_t bad = 0;
-  for (uint32_t lane = 0; lane < lanes; lane++) {
-    double least = values[lane], most = least, zero = least - least;
-    for (uint32_t row = 1; row < rows; row++) {
-      double value = values[row * lanes + lane];
-      zero += value - value;
-      least = smaller_f64(value, least);
-      most = larger_f64(value, most);
-    }
-    uint64_t bits;
-    memcpy(&bits, &zero, sizeof bits);
-    bad |= bits;
-    low[lane] = smaller_f64(least, low[lane]);
-    high[lane] = larger_f64(most, high[lane]);
-  }
-  return bad;
-}
-
-/* As fold_f32, for doubles. */
-static bool fold_f64(const double *values, uint64_t count, uint32_t dim, double *min, double *max) {
-  double low[KITH_MAX_DIM + FOLD_LANES], high[KITH_MAX_DIM + FOLD_LANES];
-  uint32_t lanes = (FOLD_LANES + dim - 1) / dim * dim;
-  for (uint32_t lane = 0; lane < lanes; lane++) {
-    low[lane] = INFINITY;
-    high[lane] = -INFINITY;
-  }
-  uint64_t bad = 0;
-  uint64_t at = 0;
-  for (; count - at >= (uint64_t)UNROLL * lanes; at += (uint64_t)UNROLL * lanes)
-    bad |= fold_lanes_f64(values + at, UNROLL, lanes, low, high);
-  for (; at < count; at += lanes)
-    bad |= fold_lanes_f64(values + at, 1, count - at < lanes ? (uint32_t)(count - at) : lanes, low, high);
-  for (uint32_t lane = 0; lane < lanes; lane++) {
-    keep_lower(&min[lane % dim], low[lane]);
-    keep_higher(&max[lane % dim], high[lane]);
-  }
-  return bad == 0;
-}
+#define FOLD_TYPE double
+#define FOLD_BITS uint64_t
+#define FOLD_NAME(name) name##_f64
+#include "points/fold_body.h"
 
 static bool fold(const kith_points *points, const char *at, uint64_t count, uint32_t dim, double *min,
                  double *max) {

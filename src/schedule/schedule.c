@@ -12,7 +12,8 @@ static uint32_t piece_size(const kith_engine *engine, uint32_t positions) {
   if (engine->whole)
     return UINT32_MAX;
   uint32_t size = positions / (engine->lanes * PIECES_PER_LANE);
-  return size < PIECE_MIN ? PIECE_MIN : size > PIECE_MAX ? PIECE_MAX : size;
+  size = size < PIECE_MIN ? PIECE_MIN : size > PIECE_MAX ? PIECE_MAX : size;
+  return engine->grain ? (size + engine->grain - 1) / engine->grain * engine->grain : size;
 }
 
 /* What the lanes share. */

@@ -6,32 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum shape {
-  UNIFORM,     /* [0, 1) */
-  EXPO,        /* dense at the origin */
-  LATTICE,     /* many ties exactly at eps */
-  EQUAL,       /* all points the same */
-  DUPLICATES,  /* few distinct points */
-  COLLINEAR,   /* a diagonal line */
-  OUTLIER,     /* a cloud, and one point far away */
-  OUTLIERS,    /* heavy tails: Cauchy */
-  PARETO,      /* tails so heavy that every scale from 1 to 1e20 is crowded */
-  FAR,         /* a small cloud far from the origin */
-  VERY_FAR,    /* so far that float64 has steps of 2^-13 left */
-  TINY,        /* denormal coordinates (float32) */
-  HUGE_VALUES, /* near the largest numbers of the type */
-  CLUSTERS,    /* tight clusters far apart */
-  FLAT,        /* one wide column, the others nearly constant */
-  INVALID,     /* some rows are NaN or infinite */
-  MIXED_SIGN,  /* straddles zero, with both zeros */
-} shape;
+static const char *const SHAPE_NAMES[] = {[UNIFORM] = "uniform",
+                                          [EXPO] = "expo",
+                                          [LATTICE] = "lattice",
+                                          [EQUAL] = "equal",
+                                          [DUPLICATES] = "duplicates",
+                                          [COLLINEAR] = "line",
+                                          [OUTLIER] = "outlier",
+                                          [OUTLIERS] = "outliers",
+                                          [PARETO] = "pareto",
+                                          [FAR] = "far",
+                                          [VERY_FAR] = "very far",
+                                          [TINY] = "tiny",
+                                          [HUGE_VALUES] = "huge",
+                                          [CLUSTERS] = "clusters",
+                                          [FLAT] = "flat",
+                                          [INVALID] = "invalid",
+                                          [MIXED_SIGN] = "signs",
+                                          [DIRECTIONS] = "directions",
+                                          [HUGE_RAYS] = "huge rays",
+                                          [PLACES] = "places",
+                                          [POLES] = "poles",
+                                          [WIDE] = "wide"};
 
-static const char *const SHAPE_NAMES[] = {
-    [UNIFORM] = "uniform",       [EXPO] = "expo",         [LATTICE] = "lattice",   [EQUAL] = "equal",
-    [DUPLICATES] = "duplicates", [COLLINEAR] = "line",    [OUTLIER] = "outlier",   [OUTLIERS] = "outliers",
-    [PARETO] = "pareto",         [FAR] = "far",           [VERY_FAR] = "very far", [TINY] = "tiny",
-    [HUGE_VALUES] = "huge",      [CLUSTERS] = "clusters", [FLAT] = "flat",         [INVALID] = "invalid",
-    [MIXED_SIGN] = "signs"};
+const char *shape_name(shape s) { return SHAPE_NAMES[s]; }
 
 static uint64_t next(uint64_t *state) {
   *state += UINT64_C(0x9E3779B97F4A7C15);
@@ -76,20 +74,44 @@ static double shifted(shape s, uint64_t i, uint32_t c, double u, uint64_t *rng) 
   }
 }
 
+/* Vectors: their length goes by row. */
+static double ray(shape s, kith_dtype dtype, uint64_t i, double u) {
+  static const double lengths[] = {1, 1e-3, 1e6, 1};
+  if (s == DIRECTIONS)
+    return i % 17 == 3 ? 0 : (2 * u - 1) * lengths[i % 4];
+  double large = dtype == KITH_F32 ? 1e38 : 1e307;
+  double small = dtype == KITH_F32 ? 1e-40 : 1e-315;
+  return (2 * u - 1) * (i % 3 == 0 ? large : i % 3 == 1 ? small : 1e19);
+}
+
+/* Longitude, latitude. */
+static double place(shape s, uint64_t i, uint32_t c, double u) {
+  if (c == 0)
+    return i % 5 == 0 ? 1080 * u - 540 : i % 5 == 1 ? 179.9 + 0.2 * u : 360 * u - 180;
+  if (s == POLES)
+    return i % 7 == 0 ? (i % 2 ? 90 : -90) : (i % 2 ? 1 : -1) * (90 - u * u * 3);
+  return i % 11 == 0 ? 0 : 180 * u - 90;
+}
+
 static double value(shape s, kith_dtype dtype, uint64_t i, uint32_t c, uint64_t *rng) {
   double u = unit(rng);
   if (s == TINY)
     return u * (dtype == KITH_F32 ? 1e-42 : 1e-320);
   if (s == HUGE_VALUES)
     return (2 * u - 1) * (dtype == KITH_F32 ? 3e38 : 1.5e308);
+  if (s == DIRECTIONS || s == HUGE_RAYS)
+    return ray(s, dtype, i, u);
+  if (s == PLACES || s == POLES)
+    return place(s, i, c, u);
+  if (s == WIDE)
+    return 4 * u - 2;
   if (s == COLLINEAR)
     return (double)(i * 37 % 1000) * 0.001;
   return shifted(s, i, c, u, rng);
 }
 
-/* Fills a set of points; layout 0: rows, 1: columns (Fortran), 2: rows with a gap. */
-static kith_points make_points(shape s, uint64_t n, uint32_t dim, kith_dtype dtype, int layout, uint64_t seed,
-                               void **memory) {
+kith_points make_points(shape s, uint64_t n, uint32_t dim, kith_dtype dtype, int layout, uint64_t seed,
+                        void **memory) {
   size_t width = dtype == KITH_F32 ? 4 : 8;
   size_t columns = layout == 2 ? dim + 3 : dim;
   *memory = calloc(n * columns + 1, width);
@@ -222,7 +244,7 @@ enum { N_ROWS = sizeof ROWS / sizeof *ROWS };
 
 int case_make(uint32_t i, test_case *c) {
   if (i >= 3 * N_ROWS)
-    return 0;
+    return space_case_make(i - 3 * N_ROWS, c);
   const row *r = &ROWS[i / 3];
   int variant = (int)(i % 3); /* float32, float64, and a mix of types and layouts */
   kith_dtype dtype = variant == 1 ? KITH_F64 : KITH_F32;
@@ -249,4 +271,5 @@ int case_make(uint32_t i, test_case *c) {
 void case_free(test_case *c) {
   free(c->memory[0]);
   free(c->memory[1]);
+  free(c->eps_of);
 }

@@ -253,7 +253,7 @@ static bool belongs(const grid_case *g, const double *a, const double *b) {
     double t = a[d] - b[d];
     d2 += t * t;
   }
-  return d2 <= g->predicate.eps2;
+  return d2 <= g->predicate.limit;
 }
 
 static const kith_step *find_step(const kith_stencil *stencil, int64_t row) {
@@ -615,7 +615,7 @@ static double definition(const float_pair *p) {
 }
 
 static float filter_sum(const float_pair *p, const kith_predicate *predicate, bool fused) {
-  float sum = predicate->minus_eps2;
+  float sum = predicate->minus_limit;
   for (uint32_t c = 0; c < p->dim; c++) {
     float t = p->a[c] - p->b[c];
     sum = fused ? fmaf(t, t, sum) : sum + t * t;
@@ -645,13 +645,13 @@ static void test_predicate_band(void **state) {
     double off = (2 * random_unit(&rng) - 1) * pow(2, -30 * random_unit(&rng));
     double eps = sqrt(d2) * (1 + (round % 3 ? off * 0x1p-18 : 0));
     kith_predicate predicate = kith_predicate_make(eps, p.dim);
-    assert_true(fabs((double)p.a[0] - (double)p.b[0]) <= predicate.reach || !(d2 <= predicate.eps2));
+    assert_true(fabs((double)p.a[0] - (double)p.b[0]) <= predicate.reach || !(d2 <= predicate.limit));
     if (!predicate.filter)
       continue;
     filtered++;
     for (int fused = 0; fused < 2; fused++) {
       float sum = filter_sum(&p, &predicate, fused);
-      bool truth = d2 <= predicate.eps2;
+      bool truth = d2 <= predicate.limit;
       if (sum < -predicate.band)
         assert_true(truth);
       else if (sum > predicate.band)
@@ -687,7 +687,7 @@ static void test_predicate_ends(void **state) {
   assert_true(kith_predicate_make(1e200, 2).everything && !kith_predicate_make(1e150, 2).everything);
   kith_predicate zero = kith_predicate_make(0, 1);
   double t = 0x1.6p-538; /* t * t underflows to 0, so this pair belongs at eps 0 */
-  assert_true(t * t <= zero.eps2 && t <= zero.reach);
+  assert_true(t * t <= zero.limit && t <= zero.reach);
 }
 
 /* ---- the memory budget ---- */

@@ -4,6 +4,7 @@
  * comes after it in the index. Degrees and filling visit every ordered pair.
  * Candidates are staged until the buffers are full or the tile's runs are over, then a kernel sees them all.
  * Runs that lie wholly within eps are counted or copied without a test where that pays. */
+#include "engine/cpu/images.h"
 #include "engine/cpu/lane.h"
 #include "engine/cpu/order.h"
 
@@ -34,8 +35,10 @@ typedef struct visit {
 static void settle_staged(const kith_lane *lane, uint32_t *degrees) {
   if (lane->filter)
     lane->filter_kernels->settled(&lane->tile, &lane->predicate, degrees);
+  else if (lane->tile.image)
+    lane->image_kernels->degrees(&lane->tile, degrees);
   else
-    lane->exact_kernels->degrees_exact(&lane->tile, &lane->predicate, degrees);
+    lane->exact_kernels->degrees_exact(&lane->tile, degrees);
 }
 
 static void count_staged(visit *v) {
@@ -68,8 +71,10 @@ static void fill_staged(visit *v) {
   kith_lane *lane = v->lane;
   if (lane->filter)
     lane->filter_kernels->fill(&lane->tile, &lane->predicate, &lane->rows);
+  else if (lane->tile.image)
+    lane->image_kernels->fill(&lane->tile, &lane->rows);
   else
-    lane->exact_kernels->fill_exact(&lane->tile, &lane->predicate, &lane->rows);
+    lane->exact_kernels->fill_exact(&lane->tile, &lane->rows);
   memset(lane->self, 0xFF, sizeof lane->self);
 }
 
@@ -94,6 +99,7 @@ static void flush(visit *v) {
   if (tile->n_candidates == 0)
     return;
   kith_lane_seal(v->lane);
+  tile->stop = v->lane->task->no_shortc ? INFINITY : v->lane->predicate.band;
   v->tally->tested += (uint64_t)tile->n_queries * tile->n_candidates;
   if (v->work->operation == KITH_DO_COUNT)
     count_staged(v);
@@ -255,11 +261,29 @@ static void meet_run(visit *v, kith_run run, uint32_t from, bool own_row) {
   meet_positions(v, run.inside_end, run.end, own_row);
 }
 
+/* Meets the candidates near the moved queries of the tile. */
+static void meet_image(void *user) {
+  visit *v = user;
+  kith_image_runs runs;
+  kith_run run;
+  kith_image_runs_begin(v->lane, &runs);
+  while (kith_image_runs_next(v->lane, &runs, &run))
+    test_positions(v, run.begin, run.end, false);
+  flush(v);
+}
+
+/* In a periodic box: what the tile has not met yet, since it is near only in an image. */
+static void meet_images(visit *v, bool positive) {
+  if (v->lane->task->space->lattice.n > 0)
+    kith_images_each(v->lane, positive, meet_image, v);
+}
+
 static void meet_all_runs(visit *v) {
   const kith_stencil *stencil = v->lane->task->stencil;
   for (uint32_t s = 0; s < stencil->n_steps; s++)
     meet_run(v, kith_lane_run(v->lane, s), 0, s == stencil->own);
   flush(v);
+  meet_images(v, false);
 }
 
 /* The pairs among the tile's own queries, in both orders and with themselves. */
@@ -287,12 +311,13 @@ static void count_symmetric(visit *v) {
   for (uint32_t s = stencil->own; s < stencil->n_steps; s++)
     meet_run(v, kith_lane_run(v->lane, s), v->lane->queries.end, false);
   flush(v);
+  meet_images(v, true);
   v->tally->pairs += within + 2 * v->found;
 }
 
 static void count_tile(visit *v) {
   const kith_task *task = v->lane->task;
-  if (task->queries == task->candidates) {
+  if (task->queries == task->candidates && !task->limits) {
     count_symmetric(v);
     return;
   }
@@ -327,12 +352,15 @@ static uint64_t open_rows(visit *v) {
   return pairs;
 }
 
-static void take_roots(visit *v) {
+/* Kernels give sizes: turns those of the tile's rows into distances. */
+static void take_distances(visit *v) {
   const kith_work *work = v->work;
+  const kith_space *space = v->lane->task->space;
+  bool plain = space->metric == KITH_EUCLIDEAN;
   for (uint32_t q = 0; q < v->lane->tile.n_queries; q++) {
     const uint64_t *offset = &work->offsets[v->lane->queries.ids[q] - work->first_row];
     for (uint64_t i = offset[0] - work->offsets[0]; i < offset[1] - work->offsets[0]; i++)
-      work->distances[i] = sqrt(work->distances[i]);
+      work->distances[i] = plain ? sqrt(work->distances[i]) : kith_space_distance(space, work->distances[i]);
   }
 }
 
@@ -373,7 +401,7 @@ static void fill_tile(visit *v) {
   if (lane->task->sorted && !lane->orders)
     order_rows(v);
   if (v->work->distances)
-    take_roots(v);
+    take_distances(v);
 }
 
 /* Moves the rows of the tile to the pool. */
@@ -428,6 +456,8 @@ static void visit_tile(visit *v) {
   case KITH_DO_COLLECT:
     collect_tile(v);
     break;
+  case KITH_DO_PAIRS: /* another engine's */
+    break;
   }
 }
 
@@ -436,7 +466,7 @@ static void visit_tile(visit *v) {
  * when they are filled. */
 static bool orders_candidates(const kith_task *task, const kith_work *work) {
   enum { LONG_ROW = 32, LONG_ROW_WINDOW = 96 };
-  if (!task->sorted || work->operation != KITH_DO_FILL)
+  if (!task->sorted || work->operation != KITH_DO_FILL || task->space->lattice.n > 0)
     return false;
   uint64_t n_rows = task->queries->id_end;
   uint64_t rows = (work->end_row < n_rows ? work->end_row : n_rows) - work->first_row;
@@ -462,21 +492,21 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   return KITH_OK;
 }
 
-const kith_kernel_table *kith_kernels_for(kith_isa_level isa) {
+const kith_kernel_table *kith_kernels_for(kith_isa_level isa, kith_norm norm) {
+  static const kith_kernel_table *const tables[][3] = {
+    [KITH_ISA_SCALAR] = {&kith_kernels_scalar, &kith_kernels_scalar_1, &kith_kernels_scalar_max},
 #if defined(__x86_64__)
-  if (isa == KITH_ISA_AVX2)
-    return &kith_kernels_avx2;
-  if (isa == KITH_ISA_AVX512)
-    return &kith_kernels_avx512;
+    [KITH_ISA_AVX2] = {&kith_kernels_avx2, &kith_kernels_avx2_1, &kith_kernels_avx2_max},
+    [KITH_ISA_AVX512] = {&kith_kernels_avx512, &kith_kernels_avx512_1, &kith_kernels_avx512_max},
 #endif
-  (void)isa;
-  return &kith_kernels_scalar;
+  };
+  return tables[isa][norm];
 }
 
 /* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
 typedef struct lane_layout {
   uint32_t stride;
-  size_t queries, candidates, ids, positions, cursors, origin, box, sieve, collected, sort_items,
+  size_t queries, candidates, ids, positions, cursors, origin, box, shift, sieve, collected, sort_items,
       total; /* where each begins */
 } lane_layout;
 
@@ -497,7 +527,8 @@ static lane_layout layout_lane(const kith_task *task) {
   layout.cursors = layout.positions + round_up(sizeof(uint32_t) * layout.stride);
   layout.origin = layout.cursors + round_up(sizeof(kith_cursor) * task->stencil->n_steps);
   layout.box = layout.origin + round_up(sizeof(double) * dim);
-  layout.sieve = layout.box + round_up(2 * sizeof(double) * dim);
+  layout.shift = layout.box + round_up(2 * sizeof(double) * dim);
+  layout.sieve = layout.shift + round_up(sizeof(double) * dim);
   layout.collected = layout.sieve + round_up(2 * sizeof(float) * dim);
   size_t collected = sizeof(uint32_t) * (KITH_COLLECT_LIMIT + capacity) * KITH_TILE_QUERIES;
   layout.sort_items = layout.collected + round_up(collected);
@@ -509,33 +540,41 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
   const kith_task *task = &cpu->task;
   uint32_t dim = task->candidates->dim;
   lane_layout layout = layout_lane(task);
-  const kith_kernel_table *table = kith_kernels_for(isa);
+  const kith_kernel_table *table = kith_kernels_for(isa, task->predicate->norm);
   uint32_t entry = dim <= KITH_KERNEL_DIMS ? dim : 0;
-  *lane = (kith_lane){.task = task,
-                      .table = table,
-                      .filter_kernels = &table->f32[entry],
-                      .exact_kernels =
-                          task->candidates->dtype == KITH_F32 ? &table->f32[entry] : &table->f64[entry],
-                      .predicate = *task->predicate,
-                      .index_width = coordinate_width(task),
-                      .origin = (double *)(buffer + layout.origin),
-                      .box = (double *)(buffer + layout.box),
-                      .query_coords = buffer + layout.queries,
-                      .candidate_coords = buffer + layout.candidates,
-                      .candidate_ids = (uint32_t *)(buffer + layout.ids),
-                      .candidate_positions = (uint32_t *)(buffer + layout.positions),
-                      .cursors = (kith_cursor *)(buffer + layout.cursors),
-                      .collected = (uint32_t *)(buffer + layout.collected),
-                      .sort_items = (uint64_t *)(buffer + layout.sort_items),
-                      .row = UINT32_MAX,
-                      .id_window = task->candidates->id_end,
-                      .capacity = kith_lane_capacity(dim)};
+  *lane = (kith_lane){
+      .task = task,
+      .table = table,
+      .filter_kernels = &table->f32[entry],
+      .exact_kernels = task->candidates->dtype == KITH_F32 ? &table->f32[entry] : &table->f64[entry],
+      .predicate = *task->predicate,
+      .index_width = coordinate_width(task),
+      .origin = (double *)(buffer + layout.origin),
+      .box = (double *)(buffer + layout.box),
+      .shift = (double *)(buffer + layout.shift),
+      .image_kernels = task->candidates->dtype == KITH_F32 ? &table->image_f32 : &table->image_f64,
+      .query_coords = buffer + layout.queries,
+      .candidate_coords = buffer + layout.candidates,
+      .candidate_ids = (uint32_t *)(buffer + layout.ids),
+      .candidate_positions = (uint32_t *)(buffer + layout.positions),
+      .cursors = (kith_cursor *)(buffer + layout.cursors),
+      .collected = (uint32_t *)(buffer + layout.collected),
+      .sort_items = (uint64_t *)(buffer + layout.sort_items),
+      .row = UINT32_MAX,
+      .id_window = task->candidates->id_end,
+      .capacity = kith_lane_capacity(dim)};
   lane->tile = (kith_tile){.dim = dim,
                            .stride = layout.stride,
                            .queries = lane->query_coords,
                            .candidates = lane->candidate_coords,
+                           .starts = lane->starts,
+                           .limits = lane->limits,
                            .query_ids = lane->queries.ids,
                            .candidate_ids = lane->candidate_ids};
+  for (uint32_t q = 0; q < KITH_TILE_QUERIES; q++) {
+    lane->starts[q] = task->predicate->minus_limit;
+    lane->limits[q] = task->predicate->limit;
+  }
   lane->sieve = (kith_sieve){.from_stride = task->candidates->stride,
                              .origin = lane->origin,
                              .low = (float *)(buffer + layout.sieve),
@@ -543,10 +582,12 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
                              .to_stride = layout.stride};
   lane->truth = (kith_truth){.queries = task->queries->coords,
                              .candidates = task->candidates->coords,
+                             .is_f64 = task->candidates->dtype == KITH_F64,
                              .query_stride = task->queries->stride,
                              .candidate_stride = task->candidates->stride,
                              .query_positions = lane->queries.positions,
                              .candidate_positions = lane->candidate_positions};
+  kith_images_open(lane);
 }
 
 static void destroy(kith_engine *engine) {

@@ -1,7 +1,8 @@
 /* The CPU kernels: a tile of queries against a block of candidates, both staged in the L1 cache.
  *
- * One body (kernels_body.h) is compiled once per instruction set against that set's vocabulary (simd/), and in
- * it once per dimension from 1 to 8 and once for any dimension. All give the same answers, bit for bit. */
+ * One body (kernels_body.h) is compiled once per norm and instruction set against that set's vocabulary
+ * (simd/), and in it once per dimension from 1 to 8 and once for any dimension. All give the same answers, bit
+ * for bit. */
 #ifndef KITH_ENGINE_CPU_KERNELS_H
 #define KITH_ENGINE_CPU_KERNELS_H
 
@@ -17,11 +18,21 @@ enum {
 /* Where the true coordinates of a tile are, if the staged ones are rounded: coordinate c of position p at
  * [c * stride + p]. */
 typedef struct kith_truth {
-  const double *queries, *candidates;
+  const void *queries, *candidates; /* float or double */
+  bool is_f64;
   size_t query_stride, candidate_stride;
   const uint32_t *query_positions;
   const uint32_t *candidate_positions; /* of the staged candidates */
 } kith_truth;
+
+/* The images of the candidates that a tile is tested against: queries moved by a vector of the lattice. */
+typedef struct kith_image kith_image;
+struct kith_image {
+  const double *shift; /* added to every difference, per dimension */
+  double doubt;        /* pairs of a larger size may be nearer in another image: then ask */
+  bool (*is_nearest)(const kith_image *image, uint32_t q, uint32_t j, double size);
+  const void *owner; /* for is_nearest */
+};
 
 /* Padding candidates are infinitely far from everything. */
 typedef struct kith_tile {
@@ -31,18 +42,22 @@ typedef struct kith_tile {
   uint32_t stride;        /* between the candidates' coordinate arrays */
   const void *queries;    /* coordinate c of query q at [c * KITH_TILE_QUERIES + q]; float or double */
   const void *candidates; /* coordinate c of candidate j at [c * stride + j] */
+  const float *starts;    /* per query: what a sum of the filter starts from, less its limit */
+  const double *limits;   /* per query: by the definition */
   const uint32_t *query_ids;
   const uint32_t *candidate_ids;
   const uint32_t *self;    /* per query: its own place among the candidates, to be left out, or UINT32_MAX;
                               NULL: leave out nothing */
   bool half;               /* only candidates with a larger id */
+  float stop;              /* partial sums above this end a distance: the band, or infinity */
   const kith_truth *truth; /* NULL: the coordinates above are exact */
+  const kith_image *image; /* NULL: the points as they are, no image */
 } kith_tile;
 
 /* Where the neighbours of each query of the tile go. */
 typedef struct kith_rows {
   uint32_t *next[KITH_TILE_QUERIES]; /* advanced by what is written */
-  double *d2[KITH_TILE_QUERIES];     /* where D2 goes, in step with next; NULL: not wanted */
+  double *d2[KITH_TILE_QUERIES];     /* where sizes go, in step with next; NULL: not wanted */
 } kith_rows;
 
 /* Candidates on their way to a tile: consecutive positions of the index, of which only those near the box
@@ -53,7 +68,7 @@ typedef struct kith_sieve {
   uint32_t n;
   const double *origin; /* of staged coordinates, if they come from doubles */
   float *low, *high;    /* the box, per dimension, as staged */
-  float limit;          /* candidates whose squared distance from the box, in float, exceeds this are dropped */
+  float limit;          /* candidates whose size beside the box, in float, exceeds this are dropped */
   float *to;            /* coordinate c of the k-th kept one to [c * to_stride + k] */
   size_t to_stride;
   const uint32_t *ids; /* NULL: not wanted */
@@ -62,8 +77,8 @@ typedef struct kith_sieve {
   uint32_t *positions_to; /* NULL: not wanted */
 } kith_sieve;
 
-/* The kernels for one dimension and coordinate type. Those of the filter see float coordinates. Self and half
- * are heeded by all but count and degrees. */
+/* The kernels for one dimension and coordinate type. Those of the filter see float coordinates, and take the
+ * band from the predicate. Self and half are heeded by all but count and degrees. */
 typedef struct kith_kernels {
   /* The filter: number of pairs that belong, in all or per query (added to degrees). Returns false, and
    * nothing useful, if some pair lies in the band: then ask settled. */
@@ -73,11 +88,17 @@ typedef struct kith_kernels {
   void (*settled)(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees);
   void (*fill)(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows);
   /* The definition throughout; the coordinates must be exact. */
-  void (*degrees_exact)(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees);
-  void (*fill_exact)(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows);
+  void (*degrees_exact)(const kith_tile *tile, uint32_t *degrees);
+  void (*fill_exact)(const kith_tile *tile, kith_rows *rows);
   /* Stages the candidates near a box, as floats; returns how many. */
   uint32_t (*sieve)(const kith_sieve *sieve, uint32_t dim);
 } kith_kernels;
+
+/* The definition throughout, for tiles with an image; the coordinates must be exact. Any dimension. */
+typedef struct kith_image_kernels {
+  void (*degrees)(const kith_tile *tile, uint32_t *degrees);
+  void (*fill)(const kith_tile *tile, kith_rows *rows);
+} kith_image_kernels;
 
 /* Several arrays to be copied alike, in whole cache lines: both sides have room for a line beyond their ends.
  */
@@ -103,13 +124,15 @@ typedef struct kith_kernel_table {
   void (*bounds)(const float *values, uint32_t n, float *low, float *high);
   kith_kernels f32[KITH_KERNEL_DIMS + 1];
   kith_kernels f64[KITH_KERNEL_DIMS + 1];
+  kith_image_kernels image_f32, image_f64;
 } kith_kernel_table;
 
-extern const kith_kernel_table kith_kernels_scalar;
-extern const kith_kernel_table kith_kernels_avx2;
-extern const kith_kernel_table kith_kernels_avx512;
+/* By norm: 2, 1, max. */
+extern const kith_kernel_table kith_kernels_scalar, kith_kernels_scalar_1, kith_kernels_scalar_max;
+extern const kith_kernel_table kith_kernels_avx2, kith_kernels_avx2_1, kith_kernels_avx2_max;
+extern const kith_kernel_table kith_kernels_avx512, kith_kernels_avx512_1, kith_kernels_avx512_max;
 
-/* The kernels to use for an instruction set. */
-const kith_kernel_table *kith_kernels_for(kith_isa_level isa);
+/* The kernels to use for an instruction set and a norm. */
+const kith_kernel_table *kith_kernels_for(kith_isa_level isa, kith_norm norm);
 
 #endif

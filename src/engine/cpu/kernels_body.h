@@ -1,12 +1,12 @@
-/* The kernels, written once against the vector vocabulary and compiled once per instruction set.
+/* The kernels, written once against the vector vocabulary and compiled once per instruction set and norm.
  *
- * Include after a vocabulary (simd/...) with KERNEL_TABLE defined as the name of the table to make. Every
- * body takes `dim` (and the coordinate type) as constants after inlining, so that its loops unroll. `dim` 0
- * in the generator macros stands for "any": then it is read from the tile.
+ * Include after a vocabulary (simd/...) with KERNEL_TABLE defined as the name of the table to make and
+ * KERNEL_NORM as its norm. Every body takes `dim` (and the coordinate type) as constants after inlining, so
+ * that its loops unroll. `dim` 0 in the generator macros stands for "any": then it is read from the tile.
  *
- * Costs, per vector of candidates and query in d dimensions: filter 2d arithmetic instructions, 2 to count,
- * 1 to watch the band (2 without AVX-512). The exact kernels hold half the lanes and may not fuse: 3d and more.
- */
+ * Costs, per vector of candidates and query in d dimensions: filter 2d arithmetic instructions (norm 1: 3d), 2
+ * to count, 1 to watch the band (2 without AVX-512). The exact kernels hold half the lanes and may not fuse: 3d
+ * and more. */
 #include "engine/cpu/kernels.h"
 
 #include <string.h>
@@ -80,6 +80,20 @@ static void find_bounds(const float *values, uint32_t n, float *low, float *high
   *high = vf_reduce_max(most);
 }
 
+/* One more dimension: the size so far, and the difference there. */
+INLINE vf vf_size_add(vf size, vf t) {
+  if (KERNEL_NORM == KITH_NORM_2)
+    return vf_muladd(t, t, size);
+  return KERNEL_NORM == KITH_NORM_1 ? vf_add(size, vf_abs(t)) : vf_max_abs(size, t);
+}
+
+/* The same by the definition. */
+INLINE vd vd_size_add(vd size, vd t) {
+  if (KERNEL_NORM == KITH_NORM_2)
+    return vd_add(size, vd_mul(t, t));
+  return KERNEL_NORM == KITH_NORM_1 ? vd_add(size, vd_abs(t)) : vd_max(size, vd_abs(t));
+}
+
 /* Coordinate c of LANES candidates from i on, as it is staged. */
 INLINE vf sieve_load(const kith_sieve *sieve, uint32_t c, uint32_t i, bool is_f64) {
   size_t at = c * sieve->from_stride + i;
@@ -94,7 +108,7 @@ INLINE uint32_t sieve_mask(const kith_sieve *sieve, uint32_t i, uint32_t dim, bo
   for (uint32_t c = 0; c < dim; c++) {
     vf value = sieve_load(sieve, c, i, is_f64);
     vf t = vf_sub(value, vf_min(vf_max(value, vf_set(sieve->low[c])), vf_set(sieve->high[c])));
-    sum = vf_muladd(t, t, sum);
+    sum = vf_size_add(sum, t);
     if (dim <= KITH_KERNEL_DIMS)
       x[c] = value;
   }
@@ -127,23 +141,41 @@ INLINE uint32_t sieve_body(const kith_sieve *shared, uint32_t dim, bool is_f64) 
   return kept;
 }
 
-/* D2 - eps2 of one query against LANES candidates, in float32: negative means "belongs" outside the band. */
-INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, vf minus_eps2) {
+/* Adds columns [begin, end) of one query against LANES candidates. */
+INLINE vf filter_columns(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t begin, uint32_t end, vf sum) {
   const float *query = (const float *)tile->queries + q;
   const float *candidate = (const float *)tile->candidates + j;
-  vf sum = minus_eps2;
-  for (uint32_t c = 0; c < dim; c++) {
+  for (uint32_t c = begin; c < end; c++) {
     vf t = vf_sub(vf_load(candidate + (size_t)c * tile->stride), vf_set(query[c * KITH_TILE_QUERIES]));
-    sum = vf_muladd(t, t, sum);
+    sum = vf_size_add(sum, t);
   }
   return sum;
+}
+
+/* Columns between two looks at whether all lanes are out (SHORTC). */
+enum { STOP_COLUMNS = 8 };
+
+/* The size less the limit of one query against LANES candidates, in float32: negative means "belongs" outside
+ * the band. Partial sizes never fall, so once all exceed tile->stop, which is at least the band, the rest does
+ * not matter. */
+INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim) {
+  bool is_max = KERNEL_NORM == KITH_NORM_MAX; /* then the limit is taken off in the end */
+  vf start = vf_set(tile->starts[q]);
+  vf sum = is_max ? vf_set(0) : start;
+  if (dim <= KITH_KERNEL_DIMS) {
+    sum = filter_columns(tile, q, j, 0, dim, sum);
+  } else {
+    vf stop = vf_set(is_max ? tile->stop - tile->starts[q] : tile->stop);
+    for (uint32_t c = 0; c < dim && vf_mask_le(sum, stop); c += STOP_COLUMNS)
+      sum = filter_columns(tile, q, j, c, dim - c < STOP_COLUMNS ? dim : c + STOP_COLUMNS, sum);
+  }
+  return is_max ? vf_add(sum, start) : sum;
 }
 
 /* Queries go by fours: four independent chains hide the latency of the accumulators. */
 INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs, uint32_t dim) {
   uint32_t n = padded_candidates(tile);
   uint32_t fours = tile->n_queries / 4 * 4;
-  vf minus_eps2 = vf_set(predicate->minus_eps2);
   vf nearest[4];
   vu hits[4];
   for (int k = 0; k < 4; k++) {
@@ -153,12 +185,12 @@ INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, u
   for (uint32_t j = 0; j < n; j += LANES) {
     for (uint32_t q = 0; q < fours; q += 4)
       for (uint32_t k = 0; k < 4; k++) {
-        vf sum = filter_sum(tile, q + k, j, dim, minus_eps2);
+        vf sum = filter_sum(tile, q + k, j, dim);
         hits[k] = vu_count_negative(hits[k], sum);
         nearest[k] = vf_min_abs(nearest[k], sum);
       }
     for (uint32_t q = fours; q < tile->n_queries; q++) {
-      vf sum = filter_sum(tile, q, j, dim, minus_eps2);
+      vf sum = filter_sum(tile, q, j, dim);
       hits[0] = vu_count_negative(hits[0], sum);
       nearest[0] = vf_min_abs(nearest[0], sum);
     }
@@ -173,10 +205,8 @@ INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, u
 }
 
 /* Counts for `width` queries (4 or 1) starting at q; returns the smallest |sum| met. */
-INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, const kith_predicate *predicate,
-                        uint32_t *degrees, uint32_t dim) {
+INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t *degrees, uint32_t dim) {
   uint32_t n = padded_candidates(tile);
-  vf minus_eps2 = vf_set(predicate->minus_eps2);
   vf nearest[4];
   vu hits[4];
   for (uint32_t k = 0; k < width; k++) {
@@ -185,7 +215,7 @@ INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, const
   }
   for (uint32_t j = 0; j < n; j += LANES)
     for (uint32_t k = 0; k < width; k++) {
-      vf sum = filter_sum(tile, q + k, j, dim, minus_eps2);
+      vf sum = filter_sum(tile, q + k, j, dim);
       hits[k] = vu_count_negative(hits[k], sum);
       nearest[k] = vf_min_abs(nearest[k], sum);
     }
@@ -201,45 +231,57 @@ INLINE bool degrees_body(const kith_tile *tile, const kith_predicate *predicate,
   uint32_t q = 0;
   float nearest = INFINITY;
   for (; q + 4 <= tile->n_queries; q += 4)
-    nearest = fminf(nearest, degrees_of(tile, q, 4, predicate, degrees, dim));
+    nearest = fminf(nearest, degrees_of(tile, q, 4, degrees, dim));
   for (; q < tile->n_queries; q++)
-    nearest = fminf(nearest, degrees_of(tile, q, 1, predicate, degrees, dim));
+    nearest = fminf(nearest, degrees_of(tile, q, 1, degrees, dim));
   return nearest > predicate->band;
 }
 
 /* The definition for one pair of staged points. */
-INLINE double staged_d2(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim) {
-  double d2 = 0;
+INLINE double staged_size(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim) {
+  double size = 0;
   for (uint32_t c = 0; c < dim; c++) {
     double t = (double)((const float *)tile->queries)[c * (size_t)KITH_TILE_QUERIES + q] -
                (double)((const float *)tile->candidates)[c * (size_t)tile->stride + j];
-    d2 += t * t;
+    size = kith_norm_add(KERNEL_NORM, size, t);
   }
-  return d2;
+  return size;
 }
 
 /* The definition for one pair whose staged coordinates are rounded. */
-static double true_d2(const kith_truth *truth, uint32_t q, uint32_t j, uint32_t dim) {
-  const double *query = truth->queries + truth->query_positions[q];
-  const double *candidate = truth->candidates + truth->candidate_positions[j];
-  double d2 = 0;
+static double true_size(const kith_truth *truth, const kith_image *image, uint32_t q, uint32_t j,
+                        uint32_t dim) {
+  double size = 0;
   for (uint32_t c = 0; c < dim; c++) {
-    double t = query[c * truth->query_stride] - candidate[c * truth->candidate_stride];
-    d2 += t * t;
+    size_t at_q = c * truth->query_stride + truth->query_positions[q];
+    size_t at_j = c * truth->candidate_stride + truth->candidate_positions[j];
+    double t =
+        truth->is_f64
+            ? ((const double *)truth->queries)[at_q] - ((const double *)truth->candidates)[at_j]
+            : (double)((const float *)truth->queries)[at_q] - (double)((const float *)truth->candidates)[at_j];
+    if (image)
+      t += image->shift[c];
+    size = kith_norm_add(KERNEL_NORM, size, t);
   }
-  return d2;
+  return size;
+}
+
+/* Whether a pair that belongs does so in this image: it may in two, and then the nearer one counts. */
+INLINE bool is_nearest(const kith_tile *tile, uint32_t q, uint32_t j, double size) {
+  const kith_image *image = tile->image;
+  return !image || size <= image->doubt || image->is_nearest(image, q, j, size);
 }
 
 /* Settles the undecided lanes by the definition. Rare: about one candidate in a million. */
-INLINE uint32_t settle(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t undecided, double eps2,
-                       uint32_t dim) {
+INLINE uint32_t settle(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t undecided, uint32_t dim) {
   uint32_t belongs = 0;
   for (; undecided; undecided &= undecided - 1) {
     uint32_t lane = (uint32_t)__builtin_ctz(undecided);
     if (j + lane >= tile->n_candidates)
       continue;
-    double d2 = tile->truth ? true_d2(tile->truth, q, j + lane, dim) : staged_d2(tile, q, j + lane, dim);
-    if (d2 <= eps2)
+    double size = tile->truth ? true_size(tile->truth, tile->image, q, j + lane, dim)
+                              : staged_size(tile, q, j + lane, dim);
+    if (size <= tile->limits[q] && is_nearest(tile, q, j + lane, size))
       belongs |= 1U << lane;
   }
   return belongs;
@@ -262,18 +304,17 @@ INLINE uint32_t neighbors(const kith_tile *tile, const kith_predicate *predicate
   uint32_t belongs = vf_mask_lt(sum, vf_set(-predicate->band));
   uint32_t undecided = near & ~belongs;
   if (__builtin_expect(undecided != 0, 0))
-    belongs |= settle(tile, q, j, undecided, predicate->eps2, dim);
+    belongs |= settle(tile, q, j, undecided, dim);
   return belongs & admitted(tile, q, j);
 }
 
 INLINE void settled_body(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
                          uint32_t dim) {
   uint32_t n = padded_candidates(tile);
-  vf minus_eps2 = vf_set(predicate->minus_eps2);
   vf above = vf_set(predicate->band);
   for (uint32_t q = 0; q < tile->n_queries; q++)
     for (uint32_t j = 0; j < n; j += LANES) {
-      vf sum = filter_sum(tile, q, j, dim, minus_eps2);
+      vf sum = filter_sum(tile, q, j, dim);
       uint32_t near = vf_mask_le(sum, above);
       if (near)
         degrees[q] += (uint32_t)__builtin_popcount(neighbors(tile, predicate, q, j, sum, near, dim));
@@ -284,7 +325,6 @@ INLINE void settled_body(const kith_tile *tile, const kith_predicate *predicate,
 INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kith_predicate *predicate,
                     kith_rows *rows, uint32_t dim) {
   uint32_t n = padded_candidates(tile);
-  vf minus_eps2 = vf_set(predicate->minus_eps2);
   vf above = vf_set(predicate->band);
   uint32_t *next[4];
   for (uint32_t k = 0; k < width; k++)
@@ -294,7 +334,7 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
     uint32_t near[4];
     uint32_t any = 0;
     for (uint32_t k = 0; k < width; k++) {
-      sums[k] = filter_sum(tile, q + k, j, dim, minus_eps2);
+      sums[k] = filter_sum(tile, q + k, j, dim);
       near[k] = vf_mask_le(sums[k], above);
       any |= near[k];
     }
@@ -325,8 +365,8 @@ INLINE void fill_body(const kith_tile *shared_tile, const kith_predicate *shared
     fill_of(&tile, q, 1, &predicate, rows, dim);
 }
 
-/* D2 of one query against D_LANES candidates, by the definition. */
-INLINE vd exact_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, bool is_f64) {
+/* The size of one query against D_LANES candidates, by the definition. */
+INLINE vd exact_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, bool is_f64, bool is_image) {
   vd sum = vd_set(0);
   for (uint32_t c = 0; c < dim; c++) {
     size_t at_q = c * (size_t)KITH_TILE_QUERIES + q;
@@ -335,45 +375,60 @@ INLINE vd exact_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim,
                            vd_load_f64((const double *)tile->candidates + at_j))
                   : vd_sub(vd_set((double)((const float *)tile->queries)[at_q]),
                            vd_load_f32((const float *)tile->candidates + at_j));
-    sum = vd_add(sum, vd_mul(t, t));
+    if (is_image)
+      t = vd_add(t, vd_set(tile->image->shift[c]));
+    sum = vd_size_add(sum, t);
   }
   return sum;
 }
 
-/* Visits LANES candidates at a time, since ids are compared LANES at a time: D_LANES divides LANES. */
-INLINE uint32_t exact_mask(const kith_tile *tile, uint32_t q, uint32_t j, vd *sums, double eps2, uint32_t dim,
-                           bool is_f64) {
-  uint32_t belongs = 0;
-  for (uint32_t part = 0; part < LANES / D_LANES; part++) {
-    sums[part] = exact_sum(tile, q, j + part * D_LANES, dim, is_f64);
-    belongs |= vd_mask_le(sums[part], vd_set(eps2)) << (part * D_LANES);
+/* Drops the lanes that are nearer in another image. */
+INLINE uint32_t nearest_lanes(const kith_tile *tile, uint32_t q, uint32_t j, const vd *sums, uint32_t belongs) {
+  double sizes[LANES];
+  for (uint32_t part = 0; part < LANES / D_LANES; part++)
+    vd_store(sizes + part * D_LANES, sums[part]);
+  for (uint32_t left = belongs; left; left &= left - 1) {
+    uint32_t lane = (uint32_t)__builtin_ctz(left);
+    if (!is_nearest(tile, q, j + lane, sizes[lane]))
+      belongs &= ~(1U << lane);
   }
-  /* Where eps2 is infinite, so is padding's D2: it must not count. */
-  if (j + LANES > tile->n_candidates)
-    belongs &= j < tile->n_candidates ? (1U << (tile->n_candidates - j)) - 1 : 0;
-  return belongs & admitted(tile, q, j);
+  return belongs;
 }
 
-INLINE void degrees_exact_body(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
-                               uint32_t dim, bool is_f64) {
+/* Visits LANES candidates at a time, since ids are compared LANES at a time: D_LANES divides LANES. */
+INLINE uint32_t exact_mask(const kith_tile *tile, uint32_t q, uint32_t j, vd *sums, uint32_t dim, bool is_f64,
+                           bool is_image) {
+  uint32_t belongs = 0;
+  for (uint32_t part = 0; part < LANES / D_LANES; part++) {
+    sums[part] = exact_sum(tile, q, j + part * D_LANES, dim, is_f64, is_image);
+    belongs |= vd_mask_le(sums[part], vd_set(tile->limits[q])) << (part * D_LANES);
+  }
+  /* Where the limit is infinite, so is the size of padding: it must not count. */
+  if (j + LANES > tile->n_candidates)
+    belongs &= j < tile->n_candidates ? (1U << (tile->n_candidates - j)) - 1 : 0;
+  belongs &= admitted(tile, q, j);
+  return is_image && belongs ? nearest_lanes(tile, q, j, sums, belongs) : belongs;
+}
+
+INLINE void degrees_exact_body(const kith_tile *tile, uint32_t *degrees, uint32_t dim, bool is_f64,
+                               bool is_image) {
   uint32_t n = padded_candidates(tile);
   for (uint32_t q = 0; q < tile->n_queries; q++) {
     uint32_t found = 0;
     for (uint32_t j = 0; j < n; j += LANES) {
       vd sums[LANES / D_LANES];
-      found += (uint32_t)__builtin_popcount(exact_mask(tile, q, j, sums, predicate->eps2, dim, is_f64));
+      found += (uint32_t)__builtin_popcount(exact_mask(tile, q, j, sums, dim, is_f64, is_image));
     }
     degrees[q] += found;
   }
 }
 
-INLINE void fill_exact_body(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows,
-                            uint32_t dim, bool is_f64) {
+INLINE void fill_exact_body(const kith_tile *tile, kith_rows *rows, uint32_t dim, bool is_f64, bool is_image) {
   uint32_t n = padded_candidates(tile);
   for (uint32_t q = 0; q < tile->n_queries; q++)
     for (uint32_t j = 0; j < n; j += LANES) {
       vd sums[LANES / D_LANES];
-      uint32_t belongs = exact_mask(tile, q, j, sums, predicate->eps2, dim, is_f64);
+      uint32_t belongs = exact_mask(tile, q, j, sums, dim, is_f64, is_image);
       if (!belongs)
         continue;
       double d2[LANES];
@@ -391,13 +446,11 @@ INLINE void fill_exact_body(const kith_tile *tile, const kith_predicate *predica
 /* One set of kernels for dimension D (0: any). */
 #define DIMENSION(D) ((D) ? (D) : tile->dim)
 #define MAKE_EXACT(D, TYPE, IS_F64)                                                                            \
-  static void degrees_exact_##TYPE##_##D(const kith_tile *tile, const kith_predicate *predicate,               \
-                                         uint32_t *degrees) {                                                  \
-    degrees_exact_body(tile, predicate, degrees, DIMENSION(D), IS_F64);                                        \
+  static void degrees_exact_##TYPE##_##D(const kith_tile *tile, uint32_t *degrees) {                           \
+    degrees_exact_body(tile, degrees, DIMENSION(D), IS_F64, false);                                            \
   }                                                                                                            \
-  static void fill_exact_##TYPE##_##D(const kith_tile *tile, const kith_predicate *predicate,                  \
-                                      kith_rows *rows) {                                                       \
-    fill_exact_body(tile, predicate, rows, DIMENSION(D), IS_F64);                                              \
+  static void fill_exact_##TYPE##_##D(const kith_tile *tile, kith_rows *rows) {                                \
+    fill_exact_body(tile, rows, DIMENSION(D), IS_F64, false);                                                  \
   }                                                                                                            \
   static uint32_t sieve_##TYPE##_##D(const kith_sieve *sieve, uint32_t dim) {                                  \
     return sieve_body(sieve, (D) ? (D) : dim, IS_F64);                                                         \
@@ -417,6 +470,14 @@ INLINE void fill_exact_body(const kith_tile *tile, const kith_predicate *predica
   }                                                                                                            \
   MAKE_EXACT(D, f32, false)                                                                                    \
   MAKE_EXACT(D, f64, true)
+/* Tiles with an image. */
+#define MAKE_IMAGE(TYPE, IS_F64)                                                                               \
+  static void degrees_image_##TYPE(const kith_tile *tile, uint32_t *degrees) {                                 \
+    degrees_exact_body(tile, degrees, tile->dim, IS_F64, true);                                                \
+  }                                                                                                            \
+  static void fill_image_##TYPE(const kith_tile *tile, kith_rows *rows) {                                      \
+    fill_exact_body(tile, rows, tile->dim, IS_F64, true);                                                      \
+  }
 #define ENTRY_F32(D)                                                                                           \
   { count_##D, degrees_##D, settled_##D, fill_##D, degrees_exact_f32_##D, fill_exact_f32_##D, sieve_f32_##D }
 #define ENTRY_F64(D)                                                                                           \
@@ -431,6 +492,8 @@ MAKE(5)
 MAKE(6)
 MAKE(7)
 MAKE(8)
+MAKE_IMAGE(f32, false)
+MAKE_IMAGE(f64, true)
 
 const kith_kernel_table KERNEL_TABLE = {
     .copy = copy_lines,
@@ -442,4 +505,6 @@ const kith_kernel_table KERNEL_TABLE = {
             ENTRY_F32(7), ENTRY_F32(8)},
     .f64 = {ENTRY_F64(0), ENTRY_F64(1), ENTRY_F64(2), ENTRY_F64(3), ENTRY_F64(4), ENTRY_F64(5), ENTRY_F64(6),
             ENTRY_F64(7), ENTRY_F64(8)},
+    .image_f32 = {degrees_image_f32, fill_image_f32},
+    .image_f64 = {degrees_image_f64, fill_image_f64},
 };

@@ -1,6 +1,8 @@
 /* Lanes: tiles, runs and staging. See lane.h. */
 #include "engine/cpu/lane.h"
 
+#include "engine/cpu/images.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -65,10 +67,11 @@ static void enter_row(kith_lane *lane, uint32_t row) {
   lane->row_accepts = kith_grid_row_is_even(candidates->grid, (uint64_t)number);
 }
 
-/* Puts the origin in the middle of the tile's queries; returns their largest distance from it, or more. */
+/* Finds the box around the tile's queries, and puts the origin in its middle; returns their largest distance
+ * from it, in the norm, or more. */
 static double center_on_queries(kith_lane *lane) {
   const kith_index *index = lane->task->queries;
-  double square = 0;
+  double size = 0;
   for (uint32_t c = 0; c < index->dim; c++) {
     const double *column = (const double *)index->coords + c * index->stride;
     double min = INFINITY;
@@ -78,23 +81,52 @@ static double center_on_queries(kith_lane *lane) {
       min = x < min ? x : min;
       max = x > max ? x : max;
     }
+    lane->box[c] = min;
+    lane->box[index->dim + c] = max;
     double origin = lane->origin[c] = min + (max / 2 - min / 2);
     double half = fmax(max - origin, origin - min); /* the origin is rounded */
-    square += half * half;
+    size = kith_norm_add(lane->predicate.norm, size, half);
   }
-  return sqrt(square) * (1 + 0x1p-20);
+  lane->box_known = true;
+  return kith_norm_distance(lane->predicate.norm, size) * (1 + 0x1p-20);
+}
+
+/* Every query has a limit of its own: the filter works with the largest of the tile, whose band holds for
+ * smaller ones too; pairs are accepted untested within the smallest. */
+static void take_limits(kith_lane *lane) {
+  const kith_task *task = lane->task;
+  double most = 0;
+  double least = INFINITY;
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+    double limit = lane->limits[q] = task->limits[lane->queries.ids[q]];
+    lane->starts[q] = (float)-limit;
+    most = limit > most ? limit : most;
+    least = limit < least ? limit : least;
+  }
+  lane->predicate = kith_predicate_of(task->predicate->norm, most, lane->tile.dim);
+  lane->least = least;
+  lane->tile_accepts = lane->tile_accepts && least >= task->predicate->limit;
 }
 
 /* Decides how the tile is tested, and in what width it is staged. */
 static void choose_test(kith_lane *lane) {
-  lane->filter = lane->may_filter;
+  lane->predicate = *lane->task->predicate;
+  lane->least = lane->predicate.limit;
+  if (lane->task->limits)
+    take_limits(lane);
+  lane->filter = lane->may_filter && lane->predicate.filter;
   lane->width = lane->index_width;
-  if (!lane->filter || lane->index_width == sizeof(float))
-    return;
-  lane->filter = kith_predicate_narrow(&lane->predicate, lane->tile.dim, center_on_queries(lane));
-  if (lane->filter)
-    lane->width = sizeof(float);
-  lane->tile.truth = lane->filter ? &lane->truth : NULL;
+  lane->tile.truth = NULL;
+  lane->tile.image = NULL;
+  if (lane->filter && lane->index_width > sizeof(float)) {
+    lane->filter = kith_predicate_narrow(&lane->predicate, lane->tile.dim, center_on_queries(lane));
+    if (lane->filter)
+      lane->width = sizeof(float);
+    lane->tile.truth = lane->filter ? &lane->truth : NULL;
+  }
+  if (lane->ties)
+    kith_images_expect_ties(lane);
+  lane->needs_positions = lane->tile.truth || lane->ties;
 }
 
 /* Copies arrays of coordinates from an index to a buffer, narrower if the tile is. */
@@ -111,7 +143,7 @@ static void copy_coordinates(const kith_lane *lane, const kith_index *index, uin
 }
 
 /* Copies the coordinates of the tile's queries: all together if they are neighbours in the index. */
-static void stage_queries(kith_lane *lane) {
+void kith_lane_stage_queries(kith_lane *lane) {
   const kith_index *index = lane->task->queries;
   const kith_query_tile *queries = &lane->queries;
   uint32_t n = lane->tile.n_queries;
@@ -135,11 +167,11 @@ static void stage_queries(kith_lane *lane) {
 /* Decides whether to sieve candidates, and finds the box to sieve by.
  *
  * Let a be a query and b a candidate that belong together, as staged, and y the point of the box nearest to b:
- * then |b_c - y_c| <= |b_c - a_c| in every dimension, as a lies in the box. The sieve computes the squared
- * distance of b and y in float like the filter does that of b and a, and without eps2 in the sum. So what is
- * shown for the filter (docs/exactness.md) holds here: rounding lifts the sum to at most eps2 + band. A second
- * band pays for rounding the limit itself. */
-static void choose_sieve(kith_lane *lane) {
+ * then |b_c - y_c| <= |b_c - a_c| in every dimension, as a lies in the box. The sieve computes the size of b -
+ * y in float like the filter does that of b - a, and without the limit in the sum. So what is shown for the
+ * filter (docs/exactness.md) holds here: rounding lifts the sum to at most limit + band. A second band pays for
+ * rounding the limit itself. */
+void kith_lane_choose_sieve(kith_lane *lane) {
   uint32_t n = lane->tile.n_queries;
   lane->sieves = lane->filter && lane->tile.dim >= SIEVE_DIMS && n >= SIEVE_QUERIES;
   if (!lane->sieves)
@@ -147,7 +179,7 @@ static void choose_sieve(kith_lane *lane) {
   for (uint32_t c = 0; c < lane->tile.dim; c++)
     lane->table->bounds((const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES, n,
                         &lane->sieve.low[c], &lane->sieve.high[c]);
-  lane->sieve.limit = (float)(lane->predicate.eps2 + 2 * (double)lane->predicate.band);
+  lane->sieve.limit = (float)(lane->predicate.limit + 2 * (double)lane->predicate.band);
 }
 
 /* Finds the cell of a position, setting the cursors if it begins a new row. */
@@ -223,8 +255,8 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
                        kith_grid_is_even(index->grid, 0, queries->x_last);
   lane->box_known = false;
   choose_test(lane);
-  stage_queries(lane);
-  choose_sieve(lane);
+  kith_lane_stage_queries(lane);
+  kith_lane_choose_sieve(lane);
   return position;
 }
 
@@ -262,8 +294,18 @@ kith_run kith_lane_run(kith_lane *lane, uint32_t s) {
 }
 
 /* The box around the queries of the tile, in the coordinates of the index. */
-static void find_box(kith_lane *lane) {
+void kith_lane_find_box(kith_lane *lane) {
   const kith_index *index = lane->task->queries;
+  if (lane->box_known)
+    return;
+  lane->box_known = true;
+  if (lane->sieves && lane->index_width == sizeof(float)) { /* staged as they are, and their box is known */
+    for (uint32_t c = 0; c < index->dim; c++) {
+      lane->box[c] = lane->sieve.low[c];
+      lane->box[index->dim + c] = lane->sieve.high[c];
+    }
+    return;
+  }
   const uint32_t *positions = lane->queries.positions;
   for (uint32_t c = 0; c < index->dim; c++) {
     const float *floats = (const float *)index->coords + c * index->stride;
@@ -278,24 +320,21 @@ static void find_box(kith_lane *lane) {
     lane->box[c] = low;
     lane->box[index->dim + c] = high;
   }
-  lane->box_known = true;
 }
 
 /* Whether all points of two boxes belong together. The largest difference in each dimension goes through the
- * operations of the definition, in its order. Rounding is monotone, so no pair has a larger D2: this needs no
+ * operations of the definition, in its order. Rounding is monotone, so no pair has a larger size: this needs no
  * margin, and is right for eps = 0 too. */
-static bool boxes_belong(const double *a, const double *b, uint32_t dim, double eps2) {
-  double far2 = 0;
-  for (uint32_t c = 0; c < dim; c++) {
-    double t = fmax(a[dim + c] - b[c], b[dim + c] - a[c]);
-    far2 += t * t;
-  }
-  return far2 <= eps2;
+static bool boxes_belong(const double *a, const double *b, uint32_t dim, kith_norm norm, double limit) {
+  double far = 0;
+  for (uint32_t c = 0; c < dim; c++)
+    far = kith_norm_add(norm, far, fmax(a[dim + c] - b[c], b[dim + c] - a[c]));
+  return far <= limit;
 }
 
 bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *crowd) {
   const kith_index *index = lane->task->candidates;
-  if (index->n_crowds == 0 || end - begin < KITH_CROWD)
+  if (index->n_crowds == 0 || end - begin < KITH_CROWD || lane->ties)
     return false;
   uint32_t low = 0; /* the first crowd that ends behind begin */
   uint32_t high = index->n_crowds;
@@ -306,11 +345,10 @@ bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *
     else
       high = middle;
   }
-  if (!lane->box_known)
-    find_box(lane);
+  kith_lane_find_box(lane);
   for (; low < index->n_crowds && index->crowds[low].begin < end; low++)
     if (boxes_belong(lane->box, index->crowd_box + (size_t)low * 2 * index->dim, index->dim,
-                     lane->predicate.eps2)) {
+                     lane->predicate.norm, lane->least)) {
       *crowd = index->crowds[low];
       crowd->begin = crowd->begin < begin ? begin : crowd->begin;
       crowd->end = crowd->end > end ? end : crowd->end;
@@ -325,7 +363,7 @@ void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {
   kith_copy copy = {.to = (char *)lane->candidate_coords + tile->n_candidates * lane->width,
                     .to_stride = tile->stride * lane->width};
   copy_coordinates(lane, index, begin, end, copy);
-  if (kith_lane_is_narrow(lane))
+  if (lane->needs_positions)
     lane->table->number(lane->candidate_positions + tile->n_candidates, begin, end - begin);
   if (lane->needs_ids) {
     copy = (kith_copy){.to = (char *)(lane->candidate_ids + tile->n_candidates),
@@ -347,7 +385,7 @@ void kith_lane_sieve(kith_lane *lane, uint32_t begin, uint32_t end) {
   sieve->ids = lane->needs_ids ? index->ids + begin : NULL;
   sieve->ids_to = lane->candidate_ids + staged;
   sieve->position = begin;
-  sieve->positions_to = kith_lane_is_narrow(lane) || lane->orders ? lane->candidate_positions + staged : NULL;
+  sieve->positions_to = lane->needs_positions || lane->orders ? lane->candidate_positions + staged : NULL;
   lane->tile.n_candidates = staged + lane->exact_kernels->sieve(sieve, lane->tile.dim);
 }
 

@@ -45,14 +45,23 @@ typedef struct kith_lane {
   size_t width;                       /* and staged: narrower if float64 coordinates are filtered */
   double *origin;                     /* staged float64 coordinates are relative to this */
   kith_truth truth;                   /* of a tile staged narrower */
-  bool orders;                        /* candidates are put in id order before they are tested */
-  bool needs_ids;                     /* of the candidates: rows are filled, or pairs admitted by id */
-  kith_tile tile;                     /* what the kernels see; points into the buffers below */
+  bool needs_positions;               /* of the staged candidates: for the truth, or to compare images */
+  double least;                       /* the smallest limit of the tile's queries */
+  const kith_image_kernels *image_kernels;
+  kith_image image;  /* the images that the tile is tested against, in a periodic box, */
+  kith_shift turned; /* as a vector of the lattice */
+  double *shift;     /* and per dimension */
+  bool ties;         /* eps is so close to half of the box that a pair may have two images within it */
+  bool orders;       /* candidates are put in id order before they are tested */
+  bool needs_ids;    /* of the candidates: rows are filled, or pairs admitted by id */
+  kith_tile tile;    /* what the kernels see; points into the buffers below */
   kith_query_tile queries;
+  float starts[KITH_TILE_QUERIES];  /* less the limits of the queries, for the filter */
+  double limits[KITH_TILE_QUERIES]; /* of the queries, by the definition */
   void *query_coords;
   void *candidate_coords;
   uint32_t *candidate_ids;
-  uint32_t *candidate_positions; /* of a tile staged narrower */
+  uint32_t *candidate_positions; /* of the staged candidates, if needed */
   bool sieves;                   /* candidates far from the box around the tile's queries are not staged */
   kith_sieve sieve;              /* by this box; what differs from run to run is set when a run is staged */
   double *box;                   /* around the tile's queries, exactly: low[dim], high[dim]; */
@@ -96,6 +105,12 @@ void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end);
 
 /* The same, without those that cannot be neighbours of any query of the tile: if lane->sieves. */
 void kith_lane_sieve(kith_lane *lane, uint32_t begin, uint32_t end);
+
+/* For the passes over images (images.c): the box around the tile's queries, the queries themselves in the width
+ * that is set, and the box to sieve by. */
+void kith_lane_find_box(kith_lane *lane);
+void kith_lane_stage_queries(kith_lane *lane);
+void kith_lane_choose_sieve(kith_lane *lane);
 
 /* Whether the tile is staged as floats relative to an origin. */
 static inline bool kith_lane_is_narrow(const kith_lane *lane) { return lane->width < lane->index_width; }

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { KITH_CUDA_API_VERSION = 3 };
+enum { KITH_CUDA_API_VERSION = 4 };
 
 typedef struct kith_cuda_error {
   char text[512];

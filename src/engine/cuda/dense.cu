@@ -302,7 +302,7 @@ uint64_t kith_cuda_dense::filter(const part &part) {
   args.candidates = candidates->points;
   args.chunks = chunks;
   args.box_dims = box_dims();
-  args.eps = (float)(sqrt(join.spec.predicate.eps2) * join.plan.dense.scale * (1 + 0x1p-20));
+  args.eps = (float)(sqrt(join.spec.predicate.limit) * join.plan.dense.scale * (1 + 0x1p-20));
   args.slack = (float)((chunks * chunk_columns / 16 * 40 + 16) * 0x1p-22);
   args.marks = marks();
   args.one_set = join.spec.one_set;
@@ -339,7 +339,7 @@ void kith_cuda_dense::settle(uint64_t n, uint32_t *degrees) {
                q.ids.get(),
                join.index_b.ids.get(),
                join.a.dim,
-               join.spec.predicate.eps2,
+               join.spec.predicate.limit,
                (bool)join.spec.one_set,
                join.spec.half && degrees,
                marks(),

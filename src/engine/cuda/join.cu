@@ -157,6 +157,7 @@ void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) c
   std::copy(plan.grid.dims, plan.grid.dims + plan.grid.k, info.dims);
   info.runs = plan.stencil.n_steps;
   info.tile_queries = plan.tile_queries;
+  info.dense = dense != nullptr;
   info.cell_side = plan.grid.k > 1 ? plan.grid.side[1] : plan.grid.side[0];
   info.cell_width = plan.grid.side[0];
   info.candidates = plan.candidates;

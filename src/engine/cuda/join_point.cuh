@@ -157,7 +157,7 @@ template <int D, typename T, operation OP> struct point_join {
 
   /* float64 coordinates are relative to the query itself: h is 0 in predicate.h. */
   __device__ bool is_near(const T *candidate) const {
-    float s = join.predicate.minus_eps2;
+    float s = join.predicate.minus_limit;
     if constexpr (D > 0) {
 #pragma unroll
       for (int c = 0; c < D; c++) {
@@ -172,7 +172,7 @@ template <int D, typename T, operation OP> struct point_join {
     }
     if (fabsf(s) > args.band)
       return s < 0;
-    return belongs(query, candidate, dim(), join.predicate.eps2);
+    return belongs(query, candidate, dim(), join.predicate.limit);
   }
 
   /* Whether (row, other) is to be reported. */

@@ -183,7 +183,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       /* Rounding in beyond_box costs (D + 4) 2^-24 of eps2 at most, as in the predicate. Where coordinates are
        * relative to an origin, the nearest point of the box may be a corner, sqrt(D) times as far from it as
        * any query: three times the band. */
-      prune_band = (float)args.predicate.eps2 * 0x1p-20f + (sizeof(T) == 8 ? 3 * band : 0);
+      prune_band = (float)args.predicate.limit * 0x1p-20f + (sizeof(T) == 8 ? 3 * band : 0);
       prune_band = isinf(band) ? INFINITY : prune_band;
     }
     __syncwarp();
@@ -468,7 +468,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
 
   /* D2 between a candidate and the box of the queries, less eps2. */
   __device__ float beyond_box(const float *x) const {
-    float s = args.predicate.minus_eps2;
+    float s = args.predicate.minus_limit;
 #pragma unroll
     for (int c = 0; c < D; c++) {
       float t = fmaxf(fmaxf(memory.low[c] - x[c], x[c] - memory.high[c]), 0.0f);
@@ -527,7 +527,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
 
   /* D2 - eps2 in float32: the filter of the predicate. */
   __device__ float excess(const float (&x)[D ? D : 1], const float (&q)[D ? D : 1]) const {
-    float s = args.predicate.minus_eps2;
+    float s = args.predicate.minus_limit;
 #pragma unroll
     for (int c = 0; c < D; c++) {
       float d = x[c] - q[c];
@@ -683,7 +683,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       uint32_t first = 32 * (m * PARTS + part);
       uint32_t here = has() && n > first ? min(n - first, 32U) : 0;
       masks[m] = settle(query(memory.own[has() ? mine : 0]), (const T *)args.c_coords,
-                        memory.queue_position + first, here, dim(), args.predicate.eps2);
+                        memory.queue_position + first, here, dim(), args.predicate.limit);
     }
   }
 
@@ -700,7 +700,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   __device__ bool check(bool near, float s, uint32_t t, uint32_t i, uint32_t n) const {
     if (D == 0 || !(fabsf(s) > band))
       near = i < n &&
-             belongs(query(memory.own[t]), candidate(memory.queue_position[i]), dim(), args.predicate.eps2);
+             belongs(query(memory.own[t]), candidate(memory.queue_position[i]), dim(), args.predicate.limit);
     return near && (!args.half || memory.queue_id[i] > memory.own_id[t]);
   }
 

@@ -454,8 +454,8 @@ std::vector<double> planner::candidates() {
   uint32_t n_dims = grid_spec.k;
   auto device = session.make<unsigned>(N_COUNTS, "planning");
   check(cudaMemsetAsync(device.get(), 0, N_COUNTS * sizeof(unsigned), session.stream), "plan");
-  sample_question question{points.get(), queries.get(),      n_sample, n_queries, dim, n_dims, {}, 0,
-                           {},           spec.predicate.eps2};
+  sample_question question{points.get(), queries.get(),       n_sample, n_queries, dim, n_dims, {}, 0,
+                           {},           spec.predicate.limit};
   for (int s = 0; s < N_SIDES; s++)
     question.half_widths[s] = half_width(SIDES[s]);
   memcpy(question.dims, grid_spec.dims, sizeof question.dims);
@@ -548,7 +548,7 @@ double planner::blur(const dense_plan &dense) const {
       length2 += x * x / (double)n_spread;
     }
   double moved = 0x1p-12 * sqrt(length2);
-  return moved == 0 ? 0 : dim * 2 * moved / sqrt(spec.predicate.eps2);
+  return moved == 0 ? 0 : dim * 2 * moved / sqrt(spec.predicate.limit);
 }
 
 /* Whether to join all points with all instead. */

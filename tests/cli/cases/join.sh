@@ -169,6 +169,7 @@ check 0 '{
   "n_queries": 5,
   "n_candidates": 5,
   "dim": 2,
+  "metric": "euclidean",
   "index_dims": <#>,
   "dims": [<*>],
   "cell_side": <#>,

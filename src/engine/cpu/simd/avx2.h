@@ -12,9 +12,13 @@ typedef __m256d vd;
 typedef __m256i vorder;
 
 static inline vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void vf_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
 static inline vf vf_set(float x) { return _mm256_set1_ps(x); }
 static inline vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
 static inline vf vf_muladd(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+static inline vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
+static inline vf vf_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), a); }
+static inline vf vf_max_abs(vf a, vf b) { return _mm256_max_ps(a, vf_abs(b)); }
 static inline vf vf_min_abs(vf a, vf b) { return _mm256_min_ps(a, _mm256_andnot_ps(_mm256_set1_ps(-0.0F), b)); }
 static inline vf vf_min(vf a, vf b) { return _mm256_min_ps(a, b); }
 static inline vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }
@@ -81,6 +85,8 @@ static inline vd vd_set(double x) { return _mm256_set1_pd(x); }
 static inline vd vd_sub(vd a, vd b) { return _mm256_sub_pd(a, b); }
 static inline vd vd_mul(vd a, vd b) { return _mm256_mul_pd(a, b); }
 static inline vd vd_add(vd a, vd b) { return _mm256_add_pd(a, b); }
+static inline vd vd_abs(vd a) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a); }
+static inline vd vd_max(vd a, vd b) { return _mm256_max_pd(a, b); }
 static inline uint32_t vd_mask_le(vd a, vd b) {
   return (uint32_t)_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_LE_OQ));
 }

@@ -12,9 +12,14 @@ typedef __m512d vd;
 typedef __mmask16 vorder;
 
 static inline vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline void vf_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
 static inline vf vf_set(float x) { return _mm512_set1_ps(x); }
 static inline vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 static inline vf vf_muladd(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+static inline vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
+static inline vf vf_abs(vf a) { return _mm512_abs_ps(a); }
+/* vrangeps 0x0B: the larger absolute value, sign cleared, in one instruction. */
+static inline vf vf_max_abs(vf a, vf b) { return _mm512_range_ps(a, b, 0x0B); }
 /* vrangeps 0x0A: the smaller absolute value, sign cleared, in one instruction. */
 static inline vf vf_min_abs(vf a, vf b) { return _mm512_range_ps(a, b, 0x0A); }
 static inline vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
@@ -58,6 +63,8 @@ static inline vd vd_set(double x) { return _mm512_set1_pd(x); }
 static inline vd vd_sub(vd a, vd b) { return _mm512_sub_pd(a, b); }
 static inline vd vd_mul(vd a, vd b) { return _mm512_mul_pd(a, b); }
 static inline vd vd_add(vd a, vd b) { return _mm512_add_pd(a, b); }
+static inline vd vd_abs(vd a) { return _mm512_abs_pd(a); }
+static inline vd vd_max(vd a, vd b) { return _mm512_max_pd(a, b); }
 static inline uint32_t vd_mask_le(vd a, vd b) { return _mm512_cmp_pd_mask(a, b, _CMP_LE_OQ); }
 static inline void vd_store(double *p, vd a) { _mm512_storeu_pd(p, a); }
 static inline void vd_store_f32(float *p, vd a) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(a)); }

@@ -15,9 +15,14 @@ typedef double vd;
 typedef uint32_t vorder;
 
 static inline vf vf_load(const float *p) { return *p; }
+static inline void vf_store(float *p, vf a) { *p = a; }
 static inline vf vf_set(float x) { return x; }
 static inline vf vf_sub(vf a, vf b) { return a - b; }
 static inline vf vf_muladd(vf a, vf b, vf c) { return a * b + c; }
+static inline vf vf_add(vf a, vf b) { return a + b; }
+static inline vf vf_abs(vf a) { return fabsf(a); }
+/* The larger of a, which is not negative, and |b|. */
+static inline vf vf_max_abs(vf a, vf b) { return fabsf(b) > a ? fabsf(b) : a; }
 static inline vf vf_min_abs(vf a, vf b) { return fabsf(b) < a ? fabsf(b) : a; }
 static inline vf vf_min(vf a, vf b) { return a < b ? a : b; }
 static inline vf vf_max(vf a, vf b) { return a > b ? a : b; }
@@ -57,6 +62,8 @@ static inline vd vd_set(double x) { return x; }
 static inline vd vd_sub(vd a, vd b) { return a - b; }
 static inline vd vd_mul(vd a, vd b) { return a * b; }
 static inline vd vd_add(vd a, vd b) { return a + b; }
+static inline vd vd_abs(vd a) { return fabs(a); }
+static inline vd vd_max(vd a, vd b) { return a > b ? a : b; }
 static inline uint32_t vd_mask_le(vd a, vd b) { return a <= b; }
 static inline void vd_store(double *p, vd a) { *p = a; }
 static inline void vd_store_f32(float *p, vd a) { *p = (float)a; }

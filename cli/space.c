@@ -1,0 +1,181 @@
+/* The space of a join: see space.h. */
+#include "space.h"
+
+#include "errors.h"
+#include "values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_BOX = 64 };
+
+/* What a session owns for the sake of the space. */
+struct space_parts {
+  double *eps_of;     /* by row of A */
+  void *coordinates;  /* of A without the column of the radii, if it had to be copied */
+  kith_points points; /* A without that column */
+  double box[MAX_BOX];
+  uint32_t n_box;
+};
+
+char *space_columns(const cli_options *options) {
+  if (!options->eps_column || !options->columns)
+    return NULL;
+  size_t size = strlen(options->columns) + strlen(options->eps_column) + 2;
+  char *columns = malloc(size);
+  if (columns)
+    snprintf(columns, size, "%s,%s", options->columns, options->eps_column);
+  return columns;
+}
+
+/* The place of the column of the radii among those that were opened; dim: there is none. */
+static uint32_t radius_column(const session *s, const cli_options *options) {
+  uint32_t dim = s->a->dim;
+  uint64_t number;
+  if (options->columns)
+    return dim - 1;
+  for (uint32_t c = 0; c < dim; c++) {
+    const char *name = kith_file_column(s->file_a, c);
+    if (name && strcmp(name, options->eps_column) == 0)
+      return c;
+  }
+  return value_count(options->eps_column, &number) && number < dim ? (uint32_t)number : dim;
+}
+
+static const char *at(const kith_points *points, uint64_t row, uint32_t column) {
+  return (const char *)points->data + (int64_t)row * points->row_stride + (int64_t)column * points->col_stride;
+}
+
+/* Points without column `column`: a narrower view where it is the last or the first, else a copy. */
+static int drop_column(struct space_parts *parts, const kith_points *points, uint32_t column) {
+  kith_points *left = &parts->points;
+  *left = *points;
+  left->dim--;
+  if (column == left->dim)
+    return CLI_OK;
+  if (column == 0) {
+    left->data = at(points, 0, 1);
+    return CLI_OK;
+  }
+  size_t width = points->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
+  char *to = parts->coordinates = malloc((points->n * left->dim + 1) * width);
+  if (!to)
+    return cli_fail(CLI_MEMORY, "out of memory");
+  left->data = to;
+  left->col_stride = (int64_t)width;
+  left->row_stride = (int64_t)(left->dim * width);
+  for (uint64_t i = 0; i < points->n; i++)
+    for (uint32_t c = 0; c < points->dim; c++)
+      if (c != column) {
+        memcpy(to, at(points, i, c), width);
+        to += width;
+      }
+  return CLI_OK;
+}
+
+static int take_radii(session *s, const cli_options *options) {
+  struct space_parts *parts = s->space;
+  const kith_points *points = s->a;
+  uint32_t column = radius_column(s, options);
+  if (column == points->dim)
+    return cli_fail(CLI_USAGE,
+                    "%s has no column '%s': --eps-column takes a name from its header, or a number from 0",
+                    kith_file_path(s->file_a), options->eps_column);
+  if (points->dim == 1)
+    return cli_fail(CLI_USAGE, "--eps-column %s leaves no column for the coordinates", options->eps_column);
+  parts->eps_of = malloc((points->n + 1) * sizeof *parts->eps_of);
+  if (!parts->eps_of)
+    return cli_fail(CLI_MEMORY, "out of memory");
+  for (uint64_t i = 0; i < points->n; i++) {
+    const void *value = at(points, i, column);
+    parts->eps_of[i] = points->dtype == KITH_F32 ? (double)*(const float *)value : *(const double *)value;
+  }
+  int code = drop_column(parts, points, column);
+  s->a = &parts->points;
+  return code;
+}
+
+static int read_box(struct space_parts *parts, const char *text) {
+  char *copy = strdup(text);
+  if (!copy)
+    return cli_fail(CLI_MEMORY, "out of memory");
+  int code = CLI_OK;
+  char *rest = NULL;
+  for (char *word = strtok_r(copy, ",", &rest); word && !code; word = strtok_r(NULL, ",", &rest)) {
+    double value;
+    if (!value_real(word, &value))
+      code = cli_fail(CLI_USAGE, "--box is '%s', but must be numbers such as 10,10,10, or the word file", text);
+    else if (parts->n_box == MAX_BOX)
+      code = cli_fail(CLI_USAGE, "--box has more than %d values", MAX_BOX);
+    else
+      parts->box[parts->n_box++] = value;
+  }
+  free(copy);
+  if (!code && parts->n_box == 0)
+    code = cli_fail(CLI_USAGE, "--box is '%s', but must be numbers such as 10,10,10, or the word file", text);
+  return code;
+}
+
+/* The box that A carries. */
+static int take_box(session *s) {
+  struct space_parts *parts = s->space;
+  parts->n_box = (uint32_t)kith_file_box(s->file_a, parts->box);
+  if (parts->n_box > 0)
+    return CLI_OK;
+  return cli_fail(CLI_USAGE, "%s carries no box: give it, such as --box 10,10,10", kith_file_path(s->file_a));
+}
+
+int space_open(session *s, const cli_options *options) {
+  if (!options->eps_column && !options->box)
+    return CLI_OK;
+  s->space = calloc(1, sizeof *s->space);
+  if (!s->space)
+    return cli_fail(CLI_MEMORY, "out of memory");
+  int code = options->eps_column ? take_radii(s, options) : CLI_OK;
+  if (code || !options->box)
+    return code;
+  return strcmp(options->box, "file") == 0 ? take_box(s) : read_box(s->space, options->box);
+}
+
+void space_close(session *s) {
+  if (!s->space)
+    return;
+  free(s->space->eps_of);
+  free(s->space->coordinates);
+  free(s->space);
+  s->space = NULL;
+}
+
+void space_join_options(const session *s, const cli_options *options, kith_join_options *join) {
+  join->metric = (kith_metric)options->metric;
+  join->radius = options->radius;
+  if (!s->space)
+    return;
+  join->box = s->space->n_box ? s->space->box : NULL;
+  join->n_box = s->space->n_box;
+  join->eps_of = s->space->eps_of;
+}
+
+const char *space_metric_name(const cli_options *options) {
+  static const char *const names[] = {"euclidean", "manhattan", "chebyshev", "cosine", "angular", "haversine"};
+  return names[options->metric];
+}
+
+const char *space_invalid_rows(const cli_options *options) {
+  if (options->metric == KITH_HAVERSINE)
+    return "NaN, infinity or a latitude beyond the poles";
+  return options->metric >= KITH_COSINE ? "NaN, infinity or nothing but zeros" : "NaN or infinity";
+}
+
+void space_print(const cli_options *options, FILE *out) {
+  if (options->metric == KITH_EUCLIDEAN && !options->box)
+    return;
+  fprintf(out, "space       %s", space_metric_name(options));
+  if (options->radius > 0)
+    fprintf(out, " on a sphere of radius %.15g", options->radius);
+  else if (options->metric == KITH_HAVERSINE || options->metric == KITH_ANGULAR)
+    fprintf(out, ", in degrees");
+  if (options->box)
+    fprintf(out, ", periodic box %s%s", strcmp(options->box, "file") == 0 ? "of the " : "", options->box);
+  fputc('\n', out);
+}

@@ -1,0 +1,456 @@
+/* Joining all with all: see brute.h.
+ *
+ * Of one set, every pair of points is tested once: a panel meets itself and the panels behind it. Rows of a
+ * table, when they are filled in place, are the exception: there every ordered pair is tested, since a piece of
+ * work may write only its own rows. Candidates come in chunks that fit the second-level cache, each for all
+ * panels of a piece of work. */
+#include "engine/cpu/brute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_BYTES = 512 << 10, CHUNK_PANELS = 1024 };
+
+typedef struct brute_lane {
+  kith_panel_hit hits[KITH_PANEL_HITS];
+  uint32_t met[CHUNK_PANELS];
+  uint32_t *next[KITH_PANEL]; /* where the rows of the panel's queries go on: KITH_DO_FILL */
+  kith_panels window;         /* one panel: the queries of a window of ids */
+} brute_lane;
+
+typedef struct brute_engine {
+  kith_engine base;
+  const kith_context *ctx;
+  kith_brute_task task;
+  const kith_panel_kernels *kernels;
+  brute_lane *lanes;
+  uint32_t chunk; /* panels */
+} brute_engine;
+
+/* One panel of queries on its way through the candidates. */
+typedef struct visit {
+  const brute_engine *engine;
+  brute_lane *lane;
+  uint32_t lane_number;
+  const kith_work *work;
+  kith_tally *tally;
+  const kith_panels *queries; /* the task's, or the lane's window */
+  uint32_t panel;
+  uint32_t first, end; /* queries of the panel */
+  bool once;           /* one set, every pair tested once */
+} visit;
+
+/* ---- the definition ------------------------------------------------------------------------------------ */
+
+#define DEFINE_D2(NAME, TYPE)                                                                                  \
+  static double NAME(const char *a, int64_t stride_a, const char *b, int64_t stride_b, uint32_t dim) {         \
+    double d2 = 0;                                                                                             \
+    for (uint32_t c = 0; c < dim; c++) {                                                                       \
+      double t = (double)*(const TYPE *)(const void *)(a + (int64_t)c * stride_a) -                            \
+                 (double)*(const TYPE *)(const void *)(b + (int64_t)c * stride_b);                             \
+      d2 += t * t;                                                                                             \
+    }                                                                                                          \
+    return d2;                                                                                                 \
+  }
+DEFINE_D2(d2_f32, float)
+DEFINE_D2(d2_f64, double)
+
+double kith_definition(const kith_points *a, uint64_t i, const kith_points *b, uint64_t j) {
+  if (a->dtype == b->dtype)
+    return (a->dtype == KITH_F32 ? d2_f32 : d2_f64)(
+        (const char *)a->data + (int64_t)i * a->row_stride, a->col_stride,
+        (const char *)b->data + (int64_t)j * b->row_stride, b->col_stride, a->dim);
+  double d2 = 0;
+  for (uint32_t c = 0; c < a->dim; c++) {
+    double t = kith_points_get(a, i, c) - kith_points_get(b, j, c);
+    d2 += t * t;
+  }
+  return d2;
+}
+
+/* ---- what becomes of hits ------------------------------------------------------------------------------ */
+
+/* The candidates of a hit that come behind its query, in a panel that meets itself. */
+static uint32_t behind(const kith_panel_hit *hit) {
+  if (hit->first > hit->query)
+    return UINT32_MAX;
+  uint32_t before = hit->query - hit->first + 1;
+  return before < 32 ? UINT32_MAX << before : 0;
+}
+
+/* The candidates of a hit that belong, and that this visit is to report. Padding is never sure, as it is
+ * infinitely far away. */
+static uint32_t settle(const visit *v, const kith_panel_hit *hit, uint32_t candidates) {
+  const kith_brute_task *task = &v->engine->task;
+  uint32_t mask = v->once && candidates == v->panel ? behind(hit) : UINT32_MAX;
+  uint32_t belongs = hit->sure & mask;
+  uint32_t undecided = hit->near & ~hit->sure & mask;
+  uint32_t id = v->queries->ids[(size_t)v->panel * KITH_PANEL + hit->query];
+  const uint32_t *ids = task->candidates->ids + (size_t)candidates * KITH_PANEL + hit->first;
+  for (; undecided; undecided &= undecided - 1) {
+    uint32_t i = (uint32_t)__builtin_ctz(undecided);
+    if (ids[i] != UINT32_MAX && kith_definition(task->a, id, task->b, ids[i]) <= task->predicate->limit)
+      belongs |= UINT32_C(1) << i;
+  }
+  return belongs;
+}
+
+/* Pieces of work share the degrees of the candidates. Hits are few beside tests, so that this costs nothing. */
+static void add_degree(const visit *v, uint32_t id) {
+  __atomic_fetch_add(&v->work->degrees[id], 1, __ATOMIC_RELAXED);
+}
+
+static void take_degrees(const visit *v, uint32_t id, uint32_t other) {
+  bool half = v->engine->task.half;
+  if (!v->once || !half || id < other)
+    add_degree(v, id);
+  if (v->once && (!half || other < id))
+    add_degree(v, other);
+}
+
+/* Room for one more pair, or NULL if there is none. */
+static kith_pairs_chunk *open_chunk(const visit *v) {
+  kith_pairs_found *found = v->work->found;
+  kith_pairs_chunk *chunk = found->lists[v->lane_number];
+  if (chunk && chunk->n < KITH_PAIRS_CHUNK)
+    return chunk;
+  kith_pairs_chunk *fresh = kith_alloc(&found->ctx->memory, sizeof *fresh);
+  if (!fresh) {
+    atomic_store(&found->overflow, true);
+    return NULL;
+  }
+  fresh->next = chunk;
+  fresh->n = 0;
+  found->lists[v->lane_number] = fresh;
+  return fresh;
+}
+
+static void take_pair(const visit *v, uint32_t id, uint32_t other) {
+  kith_pairs_chunk *chunk = open_chunk(v);
+  if (!chunk)
+    return;
+  bool swap = v->once && other < id;
+  chunk->pairs[chunk->n++] = (uint64_t)(swap ? other : id) << 32 | (swap ? id : other);
+}
+
+/* Whether a row has this neighbour: rows are filled with every candidate tested against every query. */
+static bool is_in_row(const visit *v, uint32_t id, uint32_t other) {
+  const kith_brute_task *task = &v->engine->task;
+  return !(task->drop_self && other == id) && !(task->half && other <= id);
+}
+
+static void take_hit(visit *v, const kith_panel_hit *hit, uint32_t candidates) {
+  uint32_t belongs = settle(v, hit, candidates);
+  uint32_t id = v->queries->ids[(size_t)v->panel * KITH_PANEL + hit->query];
+  const uint32_t *ids = v->engine->task.candidates->ids + (size_t)candidates * KITH_PANEL + hit->first;
+  v->tally->pairs += (uint32_t)__builtin_popcount(belongs);
+  if (v->work->operation == KITH_DO_COUNT)
+    return;
+  for (; belongs; belongs &= belongs - 1) {
+    uint32_t other = ids[__builtin_ctz(belongs)];
+    if (v->work->operation == KITH_DO_DEGREES)
+      take_degrees(v, id, other);
+    else if (v->work->operation == KITH_DO_PAIRS)
+      take_pair(v, id, other);
+    else if (is_in_row(v, id, other))
+      *v->lane->next[hit->query]++ = other;
+  }
+}
+
+/* ---- panels against panels ----------------------------------------------------------------------------- */
+
+static void meet_panel(visit *v, uint32_t candidates) {
+  const kith_panels *a = v->queries;
+  const kith_panels *b = v->engine->task.candidates;
+  const kith_packing *packing = b->packing;
+  kith_panel_pair pair = {.packing = packing,
+                          .queries = a->coords + (size_t)v->panel * packing->dim * KITH_PANEL,
+                          .query_halves = a->halves + (size_t)v->panel * KITH_PANEL,
+                          .query_rests = a->rests + (size_t)v->panel * packing->n_stops * KITH_PANEL,
+                          .candidates = b->coords + (size_t)candidates * packing->dim * KITH_PANEL,
+                          .candidate_halves = b->halves + (size_t)candidates * KITH_PANEL,
+                          .candidate_rests = b->rests + (size_t)candidates * packing->n_stops * KITH_PANEL,
+                          .first = v->first,
+                          .end = v->end};
+  pair.limits = kith_panel_limits_make(v->engine->task.predicate, packing->dim,
+                                       (a->norms2[v->panel] + b->norms2[candidates]) / 2);
+  uint32_t n = v->engine->kernels->test(&pair, v->lane->hits);
+  for (uint32_t i = 0; i < n; i++)
+    take_hit(v, &v->lane->hits[i], candidates);
+  v->tally->tested += (uint64_t)(v->end - v->first) * KITH_PANEL;
+}
+
+static void meet_chunk(visit *v, uint32_t begin, uint32_t end) {
+  const brute_engine *engine = v->engine;
+  const kith_panels *candidates = engine->task.candidates;
+  if (v->once && begin < v->panel)
+    begin = v->panel;
+  if (begin >= end)
+    return;
+  if (candidates->box_dims == 0) {
+    for (uint32_t p = begin; p < end; p++)
+      meet_panel(v, p);
+    return;
+  }
+  uint32_t n =
+      engine->kernels->meet(v->queries, v->panel, candidates, begin, end, engine->task.box_limit, v->lane->met);
+  for (uint32_t i = 0; i < n; i++)
+    meet_panel(v, v->lane->met[i]);
+}
+
+/* Chooses the queries of a panel among the positions [begin, end). */
+static void choose_queries(visit *v, uint32_t begin, uint32_t end) {
+  uint32_t start = v->panel * KITH_PANEL;
+  v->first = begin > start ? begin - start : 0;
+  v->end = end - start < KITH_PANEL ? end - start : KITH_PANEL;
+}
+
+/* Every panel of the piece against every chunk of candidates. */
+static void sweep(visit *v) {
+  const brute_engine *engine = v->engine;
+  uint32_t begin = v->work->begin;
+  uint32_t end = v->work->end;
+  uint32_t n_panels = engine->task.candidates->n_panels;
+  uint32_t from = v->once ? begin / KITH_PANEL : 0;
+  for (uint32_t chunk = from; chunk < n_panels; chunk += engine->chunk) {
+    uint32_t stop = n_panels - chunk < engine->chunk ? n_panels : chunk + engine->chunk;
+    for (v->panel = begin / KITH_PANEL; (uint64_t)v->panel * KITH_PANEL < end; v->panel++) {
+      if (kith_cancelled(engine->ctx) || (v->work->found && atomic_load(&v->work->found->overflow)))
+        return;
+      choose_queries(v, begin, end);
+      meet_chunk(v, chunk, stop);
+    }
+  }
+}
+
+/* ---- rows in place ------------------------------------------------------------------------------------- */
+
+static int compare_ids(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a;
+  uint32_t y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+static void sort_row(uint32_t *ids, uint64_t n) {
+  enum { FEW = 24 };
+  bool sorted = true;
+  for (uint64_t i = 1; i < n && sorted; i++)
+    sorted = ids[i - 1] < ids[i];
+  if (sorted)
+    return;
+  if (n > FEW) {
+    qsort(ids, n, sizeof *ids, compare_ids);
+    return;
+  }
+  for (uint64_t i = 1; i < n; i++) {
+    uint32_t id = ids[i];
+    uint64_t at = i;
+    for (; at > 0 && ids[at - 1] > id; at--)
+      ids[at] = ids[at - 1];
+    ids[at] = id;
+  }
+}
+
+void kith_brute_finish_row(const kith_space *space, const kith_points *a, const kith_points *b, uint32_t id,
+                           const kith_row *row) {
+  sort_row(row->ids, row->n);
+  for (uint64_t i = 0; row->distances && i < row->n; i++)
+    row->distances[i] = kith_space_distance(space, kith_definition(a, id, b, row->ids[i]));
+}
+
+/* Copies position p of the queries to place i of the lane's window. */
+static void copy_query(const visit *v, uint32_t p, uint32_t i) {
+  const kith_panels *from = v->engine->task.queries;
+  kith_panels *to = &v->lane->window;
+  const kith_packing *packing = from->packing;
+  size_t panel = p / KITH_PANEL;
+  size_t at = p % KITH_PANEL;
+  for (uint32_t c = 0; c < packing->dim; c++)
+    to->coords[(size_t)c * KITH_PANEL + i] = from->coords[(panel * packing->dim + c) * KITH_PANEL + at];
+  for (uint32_t s = 0; s < packing->n_stops; s++)
+    to->rests[(size_t)s * KITH_PANEL + i] = from->rests[(panel * packing->n_stops + s) * KITH_PANEL + at];
+  to->halves[i] = from->halves[p];
+  to->ids[i] = from->ids[p];
+  if (i == 0 || from->norms2[panel] > to->norms2[0])
+    to->norms2[0] = from->norms2[panel];
+  for (uint32_t d = 0; d < from->box_dims; d++) {
+    float low = from->low[d * from->box_stride + panel];
+    float high = from->high[d * from->box_stride + panel];
+    if (i == 0 || low < to->low[d * to->box_stride])
+      to->low[d * to->box_stride] = low;
+    if (i == 0 || high > to->high[d * to->box_stride])
+      to->high[d * to->box_stride] = high;
+  }
+}
+
+static kith_row row_of(const visit *v, uint32_t i) {
+  const kith_work *work = v->work;
+  const uint64_t *offset = &work->offsets[v->lane->window.ids[i] - work->first_row];
+  uint64_t at = offset[0] - work->offsets[0];
+  return (kith_row){.ids = work->neighbors + at,
+                    .distances = work->distances ? work->distances + at : NULL,
+                    .n = offset[1] - offset[0]};
+}
+
+/* Fills the rows of the n queries in the lane's window. */
+static void fill_window(visit *v, uint32_t n) {
+  const brute_engine *engine = v->engine;
+  uint64_t pairs = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    kith_row row = row_of(v, i);
+    v->lane->next[i] = row.ids;
+    pairs += row.n;
+  }
+  if (pairs == 0)
+    return;
+  uint64_t before = v->tally->pairs;
+  v->queries = &v->lane->window;
+  v->panel = v->first = 0;
+  v->end = n;
+  uint32_t n_panels = engine->task.candidates->n_panels;
+  for (uint32_t chunk = 0; chunk < n_panels; chunk += engine->chunk) {
+    if (kith_cancelled(engine->ctx))
+      return;
+    meet_chunk(v, chunk, n_panels - chunk < engine->chunk ? n_panels : chunk + engine->chunk);
+  }
+  v->tally->pairs = before + pairs;
+  for (uint32_t i = 0; i < n; i++) {
+    kith_row row = row_of(v, i);
+    kith_brute_finish_row(engine->task.space, engine->task.a, engine->task.b, v->lane->window.ids[i], &row);
+  }
+}
+
+static void fill(visit *v) {
+  const kith_work *work = v->work;
+  const uint32_t *ids = v->engine->task.queries->ids;
+  uint32_t n = 0;
+  for (uint32_t p = work->begin; p < work->end; p++) {
+    if (ids[p] >= work->first_row && ids[p] < work->end_row)
+      copy_query(v, p, n++);
+    if (n == KITH_PANEL || (p + 1 == work->end && n > 0)) {
+      fill_window(v, n);
+      n = 0;
+    }
+  }
+}
+
+/* ---- the engine ---------------------------------------------------------------------------------------- */
+
+/* What a set adds that no two different points are tested for: the pairs (i, i). */
+static void count_self(visit *v) {
+  const brute_engine *engine = v->engine;
+  uint32_t n = v->work->end - v->work->begin;
+  uint64_t found = v->tally->pairs; /* unordered */
+  bool keeps = !engine->task.drop_self;
+  if (v->work->operation == KITH_DO_COUNT) {
+    v->tally->pairs = 2 * found + n;
+    return;
+  }
+  v->tally->pairs = (engine->task.half ? found : 2 * found) + (keeps ? n : 0);
+  for (uint32_t p = v->work->begin; keeps && p < v->work->end; p++) {
+    uint32_t id = engine->task.queries->ids[p];
+    if (v->work->operation == KITH_DO_DEGREES)
+      add_degree(v, id);
+    else
+      take_pair(v, id, id);
+  }
+}
+
+static kith_status run(kith_engine *base, uint32_t lane, const kith_work *work, kith_tally *tally) {
+  const brute_engine *engine = (const brute_engine *)base;
+  kith_tally mine = {0};
+  visit v = {.engine = engine,
+             .lane = &engine->lanes[lane],
+             .lane_number = lane,
+             .work = work,
+             .tally = &mine,
+             .queries = engine->task.queries};
+  if (work->operation == KITH_DO_FILL) {
+    fill(&v);
+  } else {
+    v.once = engine->task.queries == engine->task.candidates;
+    sweep(&v);
+    if (v.once)
+      count_self(&v);
+  }
+  tally->pairs += mine.pairs;
+  tally->tested += mine.tested;
+  return KITH_OK;
+}
+
+static void destroy(kith_engine *base) {
+  brute_engine *engine = (brute_engine *)base;
+  for (uint32_t i = 0; engine->lanes && i < engine->base.lanes; i++)
+    kith_panels_destroy(&engine->lanes[i].window);
+  kith_free(engine->lanes);
+  kith_free(engine);
+}
+
+/* A panel with room for one window's queries. */
+static kith_status make_window(kith_context *ctx, const kith_panels *queries, kith_panels *window) {
+  const kith_packing *packing = queries->packing;
+  kith_memory *memory = &ctx->memory;
+  uint64_t column = KITH_PANEL * sizeof(float);
+  *window = (kith_panels){.packing = packing, .n = KITH_PANEL, .n_panels = 1, .box_dims = queries->box_dims};
+  window->box_stride = KITH_PANEL;
+  window->ids = kith_alloc(memory, KITH_PANEL * sizeof(uint32_t));
+  window->coords = kith_alloc(memory, packing->dim * column);
+  window->halves = kith_alloc(memory, column);
+  window->rests = kith_alloc(memory, packing->n_stops * column);
+  window->norms2 = kith_alloc(memory, sizeof(double));
+  window->low = kith_alloc(memory, 2 * KITH_SKETCH_DIMS * column);
+  if (!window->ids || !window->coords || !window->halves || !window->rests || !window->norms2 || !window->low)
+    return kith_fail_memory(ctx, (packing->dim + 32) * column, "the buffers of the threads");
+  window->high = window->low + (size_t)KITH_SKETCH_DIMS * KITH_PANEL;
+  memset(window->coords, 0, packing->dim * column);
+  memset(window->rests, 0, packing->n_stops * column);
+  memset(window->halves, 0, column);
+  return KITH_OK;
+}
+
+static const kith_panel_kernels *kernels_for(kith_isa_level isa) {
+#if defined(__x86_64__)
+  if (isa == KITH_ISA_AVX2)
+    return &kith_panel_avx2;
+  if (isa == KITH_ISA_AVX512)
+    return &kith_panel_avx512;
+#endif
+  (void)isa;
+  return &kith_panel_scalar;
+}
+
+static uint32_t chunk_panels(uint32_t dim) {
+  uint32_t fit = CHUNK_BYTES / (uint32_t)(dim * KITH_PANEL * sizeof(float));
+  return fit < 1 ? 1 : fit > CHUNK_PANELS ? CHUNK_PANELS : fit;
+}
+
+kith_status kith_engine_brute_create(kith_context *ctx, const kith_brute_task *task, kith_engine **out) {
+  *out = NULL;
+  brute_engine *engine = kith_alloc(&ctx->memory, sizeof *engine);
+  if (!engine)
+    return kith_fail_memory(ctx, sizeof *engine, "the CPU engine");
+  *engine = (brute_engine){.base = {.name = "cpu",
+                                    .lanes = ctx->threads,
+                                    .n_queries = task->queries->n,
+                                    .all_pairs = true,
+                                    .grain = KITH_PANEL,
+                                    .run = run,
+                                    .destroy = destroy},
+                           .ctx = ctx,
+                           .task = *task,
+                           .kernels = kernels_for(ctx->isa),
+                           .chunk = chunk_panels(task->queries->packing->dim),
+                           .lanes = kith_alloc(&ctx->memory, ctx->threads * sizeof(brute_lane))};
+  kith_status status = KITH_OK;
+  if (!engine->lanes)
+    status = kith_fail_memory(ctx, ctx->threads * sizeof(brute_lane), "the buffers of the threads");
+  else
+    memset(engine->lanes, 0, ctx->threads * sizeof(brute_lane));
+  for (uint32_t i = 0; !status && i < ctx->threads; i++)
+    status = make_window(ctx, task->queries, &engine->lanes[i].window);
+  if (status)
+    destroy(&engine->base);
+  else
+    *out = &engine->base;
+  return status;
+}

@@ -1,0 +1,272 @@
+/* Images: see images.h. */
+#include "engine/cpu/images.h"
+
+#include <math.h>
+#include <string.h>
+
+static const kith_lattice *lattice_of(const kith_lane *lane) { return &lane->task->space->lattice; }
+
+/* ---- one of two images ---- */
+
+/* Coordinate c of a position of an index. */
+static double coordinate(const kith_index *index, uint32_t c, uint32_t position) {
+  size_t at = c * index->stride + position;
+  return index->dtype == KITH_F32 ? (double)((const float *)index->coords)[at]
+                                  : ((const double *)index->coords)[at];
+}
+
+/* A pair, seen in one image after the other. */
+typedef struct image_contest {
+  const kith_lane *lane;
+  uint32_t query, candidate; /* positions */
+  double size;               /* in the image that it was found in */
+  bool beaten;
+} image_contest;
+
+static void compare_image(void *user, const kith_shift *shift) {
+  image_contest *contest = user;
+  const kith_lane *lane = contest->lane;
+  const kith_lattice *lattice = lattice_of(lane);
+  if (memcmp(shift->turns, lane->turned.turns, sizeof shift->turns) == 0)
+    return;
+  double size = 0;
+  for (uint32_t c = 0, i = 0; c < lane->tile.dim; c++) {
+    double t = coordinate(lane->task->queries, c, contest->query) -
+               coordinate(lane->task->candidates, c, contest->candidate);
+    if (i < lattice->n && lattice->axis[i] == c)
+      t += shift->by[i++];
+    size += t * t;
+  }
+  if (size < contest->size || (size == contest->size && kith_shift_before(lattice, shift, &lane->turned)))
+    contest->beaten = true;
+}
+
+/* Whether no other image of a pair is nearer, and no equally near one comes first. */
+static bool is_nearest(const kith_image *image, uint32_t q, uint32_t j, double size) {
+  const kith_lane *lane = image->owner;
+  const kith_lattice *lattice = lattice_of(lane);
+  image_contest contest = {.lane = lane,
+                           .query = lane->queries.positions[q],
+                           .candidate = lane->candidate_positions[j],
+                           .size = size};
+  kith_differences differences = {.reach = lane->predicate.reach};
+  for (uint32_t i = 0; i < lattice->n; i++)
+    differences.low[i] = differences.high[i] =
+        coordinate(lane->task->queries, lattice->axis[i], contest.query) -
+        coordinate(lane->task->candidates, lattice->axis[i], contest.candidate);
+  kith_lattice_each(lattice, &differences, compare_image, &contest);
+  return !contest.beaten;
+}
+
+/* The filter may accept only what no second image can belong to: below -band - 2 (limit - doubt) sizes are
+ * below the doubt. Where that would leave too much undecided, there is no filter. */
+static void widen_band(kith_lane *lane) {
+  double margin = lane->predicate.limit - lane->image.doubt;
+  if (!lane->filter || margin <= 0)
+    return;
+  if (margin > 0x1p-10 * lane->predicate.limit) {
+    lane->filter = false;
+    return;
+  }
+  lane->predicate.band = (float)((double)lane->predicate.band * (1 + 0x1p-20) + 2 * margin);
+}
+
+void kith_images_expect_ties(kith_lane *lane) {
+  memset(&lane->turned, 0, sizeof lane->turned);
+  memset(lane->shift, 0, lane->tile.dim * sizeof *lane->shift);
+  widen_band(lane);
+  if (!lane->filter)
+    lane->width = lane->index_width;
+  lane->tile.truth = lane->filter ? &lane->truth : NULL;
+  lane->tile.image = &lane->image;
+  lane->tile_accepts = false;
+}
+
+void kith_images_open(kith_lane *lane) {
+  const kith_task *task = lane->task;
+  lane->image = (kith_image){.shift = lane->shift, .is_nearest = is_nearest, .owner = lane};
+  if (lattice_of(lane)->n == 0)
+    return;
+  lane->image.doubt = kith_lattice_doubt(lattice_of(lane), task->predicate->limit);
+  lane->ties = lane->image.doubt < task->predicate->limit;
+}
+
+/* ---- passes ---- */
+
+/* Puts the origin close to the moved queries; returns how far they are from it at most, and what rounding adds:
+ * see docs/exactness.md. float32 coordinates stay as they are: their origin is 0. */
+static double center_on_moved(kith_lane *lane) {
+  uint32_t dim = lane->tile.dim;
+  const kith_lattice *lattice = lattice_of(lane);
+  bool is_f64 = lane->index_width > sizeof(float);
+  double square = 0;
+  double rounding = 0;
+  for (uint32_t c = 0, i = 0; c < dim; c++) {
+    double low = lane->box[c] + lane->shift[c];
+    double high = lane->box[dim + c] + lane->shift[c];
+    double origin = lane->origin[c] = is_f64 ? low + (high / 2 - low / 2) : 0;
+    double half = fmax(fabs(high - origin), fabs(origin - low));
+    square += half * half;
+    if (i < lattice->n && lattice->axis[i] == c) {
+      rounding += lattice->vector[i][i] + fabs(lane->shift[c]);
+      i++;
+    }
+  }
+  return sqrt(square) * (1 + 0x1p-20) + 0x1p-26 * rounding;
+}
+
+/* The queries, moved, as floats. */
+static void stage_moved(kith_lane *lane) {
+  const kith_index *index = lane->task->queries;
+  for (uint32_t c = 0; c < lane->tile.dim; c++) {
+    float *to = (float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES;
+    for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+      to[q] = (float)((coordinate(index, c, lane->queries.positions[q]) + lane->shift[c]) - lane->origin[c]);
+  }
+}
+
+/* Makes the tile ready to meet the images of candidates under lane->turned. */
+static void stage_image(kith_lane *lane) {
+  lane->filter =
+      lane->may_filter && kith_predicate_narrow(&lane->predicate, lane->tile.dim, center_on_moved(lane));
+  if (lane->ties)
+    widen_band(lane);
+  lane->width = lane->filter ? sizeof(float) : lane->index_width;
+  lane->tile.truth = lane->filter ? &lane->truth : NULL;
+  lane->tile.image = &lane->image;
+  lane->tile.n_candidates = 0;
+  lane->needs_positions = lane->filter || lane->ties;
+  if (lane->filter)
+    stage_moved(lane);
+  else
+    kith_lane_stage_queries(lane);
+  kith_lane_choose_sieve(lane);
+}
+
+typedef struct image_visit {
+  kith_lane *lane;
+  bool positive;
+  void (*meet)(void *user);
+  void *user;
+} image_visit;
+
+static void visit_image(void *user, const kith_shift *shift) {
+  const image_visit *visit = user;
+  kith_lane *lane = visit->lane;
+  const kith_lattice *lattice = lattice_of(lane);
+  int sign = kith_shift_sign(lattice, shift);
+  if (sign == 0 || (visit->positive && sign < 0))
+    return;
+  lane->turned = *shift;
+  memset(lane->shift, 0, lane->tile.dim * sizeof *lane->shift);
+  for (uint32_t i = 0; i < lattice->n; i++)
+    lane->shift[lattice->axis[i]] = shift->by[i];
+  stage_image(lane);
+  visit->meet(visit->user);
+}
+
+void kith_images_each(kith_lane *lane, bool positive, void (*meet)(void *user), void *user) {
+  const kith_lattice *lattice = lattice_of(lane);
+  uint32_t dim = lane->tile.dim;
+  kith_lane_find_box(lane);
+  kith_differences differences = {.reach = lane->predicate.reach};
+  bool interior = true; /* most tiles: no candidate lies within reach beyond the faces of the brick */
+  double reach = lane->predicate.reach * (1 + 0x1p-20);
+  for (uint32_t i = 0; i < lattice->n; i++) {
+    double low = lane->box[lattice->axis[i]];
+    double high = lane->box[dim + lattice->axis[i]];
+    double side = lattice->vector[i][i];
+    differences.low[i] = low - side;
+    differences.high[i] = high;
+    interior = interior && low - 0x1p-20 * side > reach && high + 0x1p-20 * side + reach < side;
+  }
+  if (interior)
+    return;
+  image_visit visit = {lane, positive, meet, user};
+  kith_lattice_each(lattice, &differences, visit_image, &visit);
+}
+
+/* ---- runs ---- */
+
+/* The first i in [begin, end) with values[i] >= bound, or end. */
+#define DEFINE_FIRST(NAME, TYPE)                                                                               \
+  static uint32_t NAME(const TYPE *values, uint32_t begin, uint32_t end, uint64_t bound) {                     \
+    while (begin < end) {                                                                                      \
+      uint32_t middle = begin + (end - begin) / 2;                                                             \
+      if (values[middle] < bound)                                                                              \
+        begin = middle + 1;                                                                                    \
+      else                                                                                                     \
+        end = middle;                                                                                          \
+    }                                                                                                          \
+    return begin;                                                                                              \
+  }
+DEFINE_FIRST(first_row, uint64_t)
+DEFINE_FIRST(first_cell, uint32_t)
+
+/* Finds the rows whose cells are runs->at in dimensions 2 and more, and any in the range of dimension 1. */
+static void find_rows(const kith_lane *lane, kith_image_runs *runs) {
+  const kith_index *index = lane->task->candidates;
+  const kith_grid *grid = index->grid;
+  uint64_t number = 0;
+  for (uint32_t j = 2; j < grid->k; j++)
+    number += grid->stride[j] * runs->at[j];
+  runs->end = number + 1;
+  if (grid->k > 1) {
+    runs->end = number + runs->last[1] + 1; /* stride[1] is 1 */
+    number += runs->first[1];
+  }
+  runs->row = first_row(index->row_number, 0, index->n_rows, number);
+}
+
+/* Cells rise with coordinates, so those of points between two coordinates lie between theirs. Where cells are
+ * bent the logarithm is trusted to one cell. */
+void kith_image_runs_begin(const kith_lane *lane, kith_image_runs *runs) {
+  const kith_index *index = lane->task->candidates;
+  const kith_grid *grid = index->grid;
+  uint32_t dim = lane->tile.dim;
+  *runs = (kith_image_runs){.over = index->n == 0};
+  for (uint32_t j = 0; j < grid->k; j++) {
+    uint32_t c = grid->dims[j];
+    double low = lane->box[c] + lane->shift[c];
+    double high = lane->box[dim + c] + lane->shift[c];
+    double reach = lane->predicate.reach + 0x1p-46 * (fabs(low) + fabs(high) + fabs(lane->shift[c]));
+    uint32_t first = kith_grid_cell(grid, j, low - reach);
+    uint32_t last = kith_grid_cell(grid, j, high + reach);
+    if (grid->tails[j]) {
+      first -= first > 0;
+      last += last + 1 < grid->cells[j];
+    }
+    runs->at[j] = runs->first[j] = first;
+    runs->last[j] = last;
+  }
+  find_rows(lane, runs);
+}
+
+/* Moves on to the next combination of cells in dimensions 2 and more. */
+static void next_rows(const kith_lane *lane, kith_image_runs *runs) {
+  uint32_t k = lane->task->candidates->grid->k;
+  for (uint32_t j = 2; j < k; j++) {
+    if (runs->at[j] < runs->last[j]) {
+      runs->at[j]++;
+      find_rows(lane, runs);
+      return;
+    }
+    runs->at[j] = runs->first[j];
+  }
+  runs->over = true;
+}
+
+bool kith_image_runs_next(const kith_lane *lane, kith_image_runs *runs, kith_run *run) {
+  const kith_index *index = lane->task->candidates;
+  while (!runs->over && (runs->row == index->n_rows || index->row_number[runs->row] >= runs->end))
+    next_rows(lane, runs);
+  if (runs->over)
+    return false;
+  uint32_t begin = index->row_cell[runs->row];
+  uint32_t end = index->row_cell[runs->row + 1];
+  begin = first_cell(index->cell_x, begin, end, runs->first[0]);
+  end = first_cell(index->cell_x, begin, end, (uint64_t)runs->last[0] + 1);
+  *run = (kith_run){.begin = index->cell_start[begin], .end = index->cell_start[end]};
+  runs->row++;
+  return true;
+}

@@ -1,0 +1,39 @@
+/* Sketches: points in a few dimensions, in which no two are farther apart than in all of them.
+ *
+ * The first dimensions of a sketch are columns of the points, those of largest variance (REORDER). The columns
+ * that remain are dealt out to a few groups, and each group has one more dimension: the distance, in its
+ * columns, from a corner of the box around all points. (That is SORTIDU's un-indexed dimension, but made of
+ * many.) By the triangle inequality it differs by at most the distance of two points in those columns, so that
+ * |S(a) - S(b)| <= |a - b|, up to rounding (kith_sketch_reach2). Distances from a corner vary more than single
+ * columns do, and so tell more points apart.
+ *
+ * May include points, space, base. */
+#ifndef KITH_INDEX_SKETCH_H
+#define KITH_INDEX_SKETCH_H
+
+#include "points/points.h"
+#include "space/predicate.h"
+
+enum { KITH_SKETCH_DIMS = 9 };
+
+typedef struct kith_sketch {
+  uint32_t dim;             /* of the points */
+  const uint32_t *columns;  /* dim: in the order in which they are taken */
+  const double *low, *high; /* the box around all points, per column of the input */
+  uint32_t split;           /* columns that have a dimension of their own, at most 8 */
+  uint32_t groups;          /* the others share so many more */
+} kith_sketch;
+
+static inline uint32_t kith_sketch_dims(const kith_sketch *sketch) {
+  uint32_t others = sketch->dim - sketch->split;
+  return sketch->split + (sketch->groups < others ? sketch->groups : others);
+}
+
+/* The sketch of one row: coordinate d to out[d * stride]. */
+void kith_sketch_point(const kith_sketch *sketch, const kith_points *points, uint64_t row, float *out,
+                       uint64_t stride);
+
+/* Squared distances of sketches, computed in float, are at most this for pairs that belong. */
+float kith_sketch_reach2(const kith_sketch *sketch, const kith_predicate *predicate);
+
+#endif

@@ -1,0 +1,181 @@
+/* Preparing a join of all with all: decide, put the points in order, pack them, make the engine. */
+#include "ops/join.h"
+
+#include "index/halve.h"
+#include "plan/sample.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Fewer dimensions are the grid's. */
+enum { MIN_DIM = KITH_GRID_DIMS + 1 };
+
+static kith_status find_columns(kith_join *j) {
+  kith_packing *packing = &j->packing;
+  uint32_t dim = packing->dim = j->a->dim;
+  uint64_t bytes = dim * (sizeof(uint32_t) + 2 * sizeof(double));
+  packing->columns = kith_alloc(&j->ctx->memory, dim * sizeof(uint32_t));
+  packing->centre = kith_alloc(&j->ctx->memory, 2 * dim * sizeof(double));
+  if (!packing->columns || !packing->centre)
+    return kith_fail_memory(j->ctx, bytes, "planning");
+  double *middle = packing->centre + dim;
+  kith_status status = kith_sample_columns(j->ctx, j->b, !j->options.no_reorder, packing->columns, middle);
+  for (uint32_t c = 0; c < dim && !status; c++)
+    packing->centre[c] = middle[packing->columns[c]];
+  if (!j->options.no_shortc)
+    kith_packing_offer_stops(packing);
+  return status;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+  double x = *(const double *)a;
+  double y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Whether the kernel's rounding leaves few pairs in doubt: half of the points of a sample must be so close to
+ * the centre that the band is narrow beside eps. */
+static bool is_precise(const kith_join *j) {
+  enum { ROWS = 65 };
+  const kith_packing *packing = &j->packing;
+  double norms2[ROWS];
+  uint64_t strata = j->b->n < ROWS ? j->b->n : ROWS;
+  if (strata == 0)
+    return false;
+  for (uint64_t i = 0; i < strata; i++) {
+    uint64_t row = kith_sample_row(i, strata, j->b->n);
+    norms2[i] = 0;
+    for (uint32_t c = 0; c < packing->dim; c++) {
+      double t = kith_points_get(j->b, row, packing->columns[c]) - packing->centre[c];
+      norms2[i] += t * t;
+    }
+    if (!isfinite(norms2[i]))
+      norms2[i] = INFINITY;
+  }
+  qsort(norms2, strata, sizeof *norms2, compare_doubles);
+  return (2.0 * packing->dim + 10) * 0x1p-24 * norms2[strata / 2] < j->predicate.limit / 16;
+}
+
+static kith_sketch sketch_of(const kith_join *j) {
+  return (kith_sketch){.dim = j->a->dim,
+                       .columns = j->packing.columns,
+                       .low = j->box,
+                       .high = j->box + j->a->dim,
+                       .split = j->brute_choice.split,
+                       .groups = j->brute_choice.groups};
+}
+
+/* Sketches of rows, many at a time. */
+enum { SKETCH_BLOCK = 512 };
+typedef struct sketching {
+  const kith_sketch *sketch;
+  const kith_points *points;
+  const uint32_t *ids;
+  uint32_t n;
+  float *values;
+} sketching;
+
+static void sketch_block(void *argument, uint64_t block) {
+  const sketching *s = argument;
+  uint64_t begin = block * SKETCH_BLOCK;
+  uint64_t end = begin + SKETCH_BLOCK < s->n ? begin + SKETCH_BLOCK : s->n;
+  for (uint64_t i = begin; i < end; i++)
+    kith_sketch_point(s->sketch, s->points, s->ids[i], s->values + i, s->n);
+}
+
+/* Puts ids in the order of the sketch. */
+static kith_status order_ids(kith_join *j, const kith_points *points, uint32_t *ids, uint32_t n) {
+  kith_memory *memory = &j->ctx->memory;
+  kith_sketch sketch = sketch_of(j);
+  uint32_t dims = kith_sketch_dims(&sketch);
+  uint64_t bytes = (uint64_t)n * (dims * sizeof(float) + 2 * sizeof(uint32_t));
+  float *values = kith_alloc(memory, (uint64_t)n * dims * sizeof(float));
+  uint32_t *order = kith_alloc(memory, n * sizeof *order);
+  uint32_t *copy = kith_alloc(memory, n * sizeof *copy);
+  kith_status status = KITH_OK;
+  if (!values || !order || !copy) {
+    status = kith_fail_memory(j->ctx, bytes, "ordering the points");
+  } else {
+    sketching s = {.sketch = &sketch, .points = points, .ids = ids, .n = n, .values = values};
+    kith_each_unless_cancelled(j->ctx, (n + SKETCH_BLOCK - 1) / SKETCH_BLOCK, sketch_block, &s);
+    status = kith_check_cancel(j->ctx);
+  }
+  if (!status)
+    status = kith_halve(j->ctx, values, n, dims, n, KITH_PANEL, order);
+  if (!status) {
+    memcpy(copy, ids, n * sizeof *ids);
+    for (uint32_t i = 0; i < n; i++)
+      ids[i] = copy[order[i]];
+  }
+  kith_free(values);
+  kith_free(order);
+  kith_free(copy);
+  return status;
+}
+
+static kith_status pack(kith_join *j, const kith_points *points, uint64_t invalid, kith_panels *panels) {
+  uint64_t room = (points->n - invalid + KITH_PANEL - 1) / KITH_PANEL * KITH_PANEL;
+  panels->ids = kith_alloc(&j->ctx->memory, room * sizeof(uint32_t));
+  if (!panels->ids)
+    return kith_fail_memory(j->ctx, room * sizeof(uint32_t), "the ids of the points");
+  for (uint64_t i = 0; i < points->n; i++)
+    if (invalid == 0 || kith_points_is_valid(points, i))
+      panels->ids[panels->n++] = (uint32_t)i;
+  for (uint64_t i = panels->n; i < room; i++)
+    panels->ids[i] = UINT32_MAX;
+  kith_status status = KITH_OK;
+  kith_sketch sketch = sketch_of(j);
+  bool ordered = kith_sketch_dims(&sketch) > 0;
+  if (ordered)
+    status = order_ids(j, points, panels->ids, panels->n);
+  if (!status)
+    status = kith_panels_pack(j->ctx, points, &j->packing, panels);
+  if (!status && ordered)
+    status = kith_panels_bound(j->ctx, points, &sketch, panels);
+  return status;
+}
+
+kith_status kith_join_choose_brute(kith_join *j, const kith_question *question) {
+  bool knows = j->space.norm == KITH_NORM_2 && j->space.lattice.n == 0 && !j->limits;
+  if (!knows && j->options.brute)
+    return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
+                     "brute force knows one radius and no box, and the metrics euclidean, cosine, angular and "
+                     "haversine only");
+  bool may = knows && j->predicate.filter && j->a->dim >= MIN_DIM && j->options.cell_side == 0;
+  if (!may && !j->options.brute)
+    return KITH_OK;
+  kith_status status = find_columns(j);
+  if (status || (!j->options.brute && !is_precise(j)))
+    return status;
+  status = kith_choose_brute(j->ctx, question, &j->choice, j->packing.columns, KITH_PANEL, &j->brute_choice);
+  j->all_with_all = !status && j->brute_choice.brute;
+  return status;
+}
+
+kith_status kith_join_prepare_brute(kith_join *j) {
+  kith_stage_begin(j->ctx, "index", 0.05);
+  kith_status status = pack(j, j->b, j->invalid[j->one_set ? 0 : 1], &j->panels_b);
+  if (!status && !j->one_set)
+    status = pack(j, j->a, j->invalid[0], &j->panels_a);
+  if (status)
+    return status;
+  kith_sketch sketch = sketch_of(j);
+  float box_limit = kith_sketch_reach2(&sketch, &j->predicate);
+  kith_packing_choose_stops(&j->packing, j->one_set ? &j->panels_b : &j->panels_a, &j->panels_b, &j->predicate,
+                            box_limit);
+  kith_brute_task task = {.predicate = &j->predicate,
+                          .space = &j->space,
+                          .a = j->a,
+                          .b = j->b,
+                          .queries = j->one_set ? &j->panels_b : &j->panels_a,
+                          .candidates = &j->panels_b,
+                          .box_limit = box_limit,
+                          .half = j->options.half,
+                          .drop_self = kith_join_drops_self(j)};
+  return kith_engine_brute_create(j->ctx, &task, &j->engine);
+}
+
+void kith_join_release_brute(kith_join *j) {
+  kith_panels_destroy(&j->panels_a);
+  kith_panels_destroy(&j->panels_b);
+}

@@ -1,0 +1,188 @@
+/* Lattices: see lattice.h. */
+#include "space/lattice.h"
+
+#include "space/degrees.h"
+
+#include <string.h>
+
+static kith_status refuse(kith_context *ctx, const char *why) {
+  return kith_fail(ctx, KITH_ERR_ARGUMENT, "the box %s", why);
+}
+
+/* Squares of longer and of shorter ones would overflow or vanish. */
+static const double LONGEST = 1e150;
+static const double SHORTEST = 1e-140;
+
+/* A box of lengths: an axis for each that is not 0. */
+static kith_status make_straight(kith_context *ctx, const double *lengths, uint32_t dim,
+                                 kith_lattice *lattice) {
+  lattice->height = INFINITY;
+  for (uint32_t c = 0; c < dim; c++) {
+    double length = lengths[c];
+    if (length == 0)
+      continue;
+    if (length > LONGEST || length < SHORTEST)
+      return refuse(ctx, "has a length beyond 1e150 or below 1e-140");
+    if (lattice->n == KITH_MAX_AXES)
+      return refuse(ctx, "is periodic along more than 8 axes: give 0 for those that are to be open");
+    lattice->axis[lattice->n] = c;
+    lattice->vector[lattice->n][lattice->n] = length;
+    lattice->n++;
+    lattice->height = fmin(lattice->height, length);
+  }
+  return KITH_OK;
+}
+
+/* Takes whole vectors j away from vector i, until its component along axis j is at most half of theirs. */
+static void reduce(double v[3][3], int i, int j) {
+  double turns = ceil(v[i][j] / v[j][j] - 0.5);
+  for (int c = 0; c <= j && turns != 0; c++)
+    v[i][c] -= turns * v[j][c];
+}
+
+/* The smallest distance between opposite faces. */
+static double skewed_height(double v[3][3]) {
+  double area_a = sqrt(v[1][1] * v[2][2] * (v[1][1] * v[2][2]) + v[1][0] * v[2][2] * (v[1][0] * v[2][2]) +
+                       (v[1][0] * v[2][1] - v[1][1] * v[2][0]) * (v[1][0] * v[2][1] - v[1][1] * v[2][0]));
+  double height_a = v[0][0] * (v[1][1] * v[2][2] / area_a);
+  double height_b = v[1][1] * (v[2][2] / sqrt(v[2][2] * v[2][2] + v[2][1] * v[2][1]));
+  return fmin(fmin(height_a, height_b), v[2][2]);
+}
+
+/* Three vectors, row by row, as a lattice. */
+static kith_status make_vectors(kith_context *ctx, double v[3][3], kith_lattice *lattice) {
+  if (v[0][1] != 0 || v[0][2] != 0 || v[1][2] != 0)
+    return refuse(ctx,
+                  "has vectors that are not lower triangular: turn it so that the first lies along x and the "
+                  "second in the plane of x and y, and the points with it");
+  bool straight = v[1][0] == 0 && v[2][0] == 0 && v[2][1] == 0;
+  if (straight)
+    return make_straight(ctx, (double[]){v[0][0], v[1][1], v[2][2]}, 3, lattice);
+  if (!(v[0][0] > 0 && v[1][1] > 0 && v[2][2] > 0))
+    return refuse(ctx,
+                  "has no volume: vectors with angles must have positive lengths x, y and z along the axes");
+  reduce(v, 2, 1);
+  reduce(v, 2, 0);
+  reduce(v, 1, 0);
+  lattice->n = 3;
+  for (uint32_t i = 0; i < 3; i++) {
+    lattice->axis[i] = i;
+    memcpy(lattice->vector[i], v[i], 3 * sizeof(double));
+    if (v[i][i] > LONGEST || v[i][i] < SHORTEST)
+      return refuse(ctx, "has a length beyond 1e150 or below 1e-140");
+  }
+  lattice->skewed = v[1][0] != 0 || v[2][0] != 0 || v[2][1] != 0;
+  lattice->height = skewed_height(v);
+  return KITH_OK;
+}
+
+/* Lengths and angles, as crystallographers give them: alpha between b and c, beta a and c, gamma a and b. */
+static kith_status make_angles(kith_context *ctx, const double *box, kith_lattice *lattice) {
+  for (int i = 3; i < 6; i++)
+    if (!(box[i] > 0 && box[i] < 180))
+      return kith_fail(ctx, KITH_ERR_ARGUMENT,
+                       "the box has an angle of %g: angles are in degrees, above 0 and below 180", box[i]);
+  double cos_alpha = kith_cos_degrees(box[3]);
+  double cos_beta = kith_cos_degrees(box[4]);
+  double cos_gamma = kith_cos_degrees(box[5]);
+  double sin_gamma = kith_sin_degrees(box[5]);
+  double c_y = (cos_alpha - cos_beta * cos_gamma) / sin_gamma;
+  double c_z = 1 - cos_beta * cos_beta - c_y * c_y;
+  if (!(c_z > 0))
+    return refuse(ctx, "has angles that no three vectors have: each must be less than the other two together");
+  double v[3][3] = {{box[0], 0, 0},
+                    {box[1] * cos_gamma, box[1] * sin_gamma, 0},
+                    {box[2] * cos_beta, box[2] * c_y, box[2] * sqrt(c_z)}};
+  return make_vectors(ctx, v, lattice);
+}
+
+kith_status kith_lattice_make(kith_context *ctx, const double *box, uint32_t n, uint32_t dim,
+                              kith_lattice *lattice) {
+  *lattice = (kith_lattice){0};
+  for (uint32_t i = 0; i < n; i++)
+    if (!isfinite(box[i]))
+      return refuse(ctx, "has a value that is NaN or infinite");
+  bool vectors = dim == 3 && n == 9;
+  for (uint32_t i = 0; i < n && !vectors; i++)
+    if (box[i] < 0)
+      return refuse(ctx, "has a negative length; 0 means an open axis");
+  if (n == dim)
+    return make_straight(ctx, box, dim, lattice);
+  if (dim == 3 && n == 6)
+    return make_angles(ctx, box, lattice);
+  if (!vectors)
+    return kith_fail(
+        ctx, KITH_ERR_ARGUMENT,
+        "the box has %u value%s, but the points have %u dimension%s: give a length for each, or in 3 "
+        "dimensions three lengths and three angles (6 values), or three vectors (9)",
+        n, n == 1 ? "" : "s", dim, dim == 1 ? "" : "s");
+  for (int i = 0; i < 3; i++)
+    if (box[4 * i] < 0)
+      return refuse(ctx, "has a vector that points backwards along its own axis");
+  double v[3][3];
+  memcpy(v, box, sizeof v);
+  return make_vectors(ctx, v, lattice);
+}
+
+/* ---- images -------------------------------------------------------------------------------------------- */
+
+typedef struct shift_walk {
+  const kith_lattice *lattice;
+  const kith_differences *differences;
+  kith_shift_fn fn;
+  void *user;
+} shift_walk;
+
+/* Goes through the turns of axes 0 to i - 1, given those of the others. The margin of 2^-20 of a turn is far
+ * above what rounding could do to the bounds. */
+static void walk_axes(const shift_walk *walk, uint32_t i, const kith_shift *shift) {
+  if (i == 0) {
+    walk->fn(walk->user, shift);
+    return;
+  }
+  uint32_t axis = i - 1;
+  const double *vector = walk->lattice->vector[axis];
+  const kith_differences *d = walk->differences;
+  double first = ceil((-d->reach - d->high[axis] - shift->by[axis]) / vector[axis] - 0x1p-20);
+  double last = floor((d->reach - d->low[axis] - shift->by[axis]) / vector[axis] + 0x1p-20);
+  for (int32_t turns = (int32_t)first; turns <= (int32_t)last; turns++) {
+    kith_shift next = *shift;
+    next.turns[axis] = turns;
+    for (uint32_t c = 0; c <= axis; c++)
+      next.by[c] += turns * vector[c];
+    walk_axes(walk, axis, &next);
+  }
+}
+
+void kith_lattice_each(const kith_lattice *lattice, const kith_differences *differences, kith_shift_fn fn,
+                       void *user) {
+  shift_walk walk = {lattice, differences, fn, user};
+  kith_shift none = {{0}, {0}};
+  walk_axes(&walk, lattice->n, &none);
+}
+
+int kith_shift_sign(const kith_lattice *lattice, const kith_shift *shift) {
+  for (uint32_t i = lattice->n; i-- > 0;)
+    if (shift->turns[i] != 0)
+      return shift->turns[i] > 0 ? 1 : -1;
+  return 0;
+}
+
+bool kith_shift_before(const kith_lattice *lattice, const kith_shift *a, const kith_shift *b) {
+  int sign_a = kith_shift_sign(lattice, a);
+  int sign_b = kith_shift_sign(lattice, b);
+  for (uint32_t i = lattice->n; i-- > 0;)
+    if (sign_a * a->turns[i] != sign_b * b->turns[i])
+      return sign_a * a->turns[i] < sign_b * b->turns[i];
+  return false;
+}
+
+double kith_lattice_doubt(const kith_lattice *lattice, double limit) {
+  double widths = 0;
+  for (uint32_t i = 0; i < lattice->n; i++)
+    widths += lattice->vector[i][i];
+  /* Two images of a pair are at least the height apart. Their computed distances are off by rounding: by some
+   * 2^-50 of the brick's widths, and relatively by less than 2^-40 for any dimension. */
+  double sure = lattice->height * (1 - 0x1p-40) - sqrt(limit) * (1 + 0x1p-39) - 0x1p-46 * widths;
+  return sure > 0 ? sure * sure * (1 - 0x1p-39) : -1;
+}

@@ -1,0 +1,244 @@
+/* Spaces: see space.h. */
+#include "space/space.h"
+
+#include "base/team.h"
+#include "space/degrees.h"
+
+#include <string.h>
+
+static const double DEGREES = 0x1.ca5dc1a63c1f8p+5; /* in a radian */
+
+const char *kith_metric_name(kith_metric metric) {
+  static const char *const names[] = {"euclidean", "manhattan", "chebyshev", "cosine", "angular", "haversine"};
+  return names[metric];
+}
+
+static kith_status check_space(kith_context *ctx, const kith_join_options *options, uint32_t dim) {
+  bool haversine = options->metric == KITH_HAVERSINE;
+  if ((unsigned)options->metric > KITH_HAVERSINE)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "metric has a value that has no meaning");
+  if (haversine && dim != 2)
+    return kith_fail(
+        ctx, KITH_ERR_ARGUMENT,
+        "haversine needs two columns, longitude and latitude in degrees, but there are %u: choose them", dim);
+  if (options->radius != 0 && !haversine)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "a radius has a meaning for the metric haversine only, not for %s",
+                     kith_metric_name(options->metric));
+  if (!(options->radius >= 0 && isfinite(options->radius)))
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "the radius is %g; it must be finite and greater than 0",
+                     options->radius);
+  if (options->n_box && !options->box)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "n_box is %u, but there is no box", options->n_box);
+  if (options->n_box && options->metric != KITH_EUCLIDEAN)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "a periodic box needs the metric euclidean, not %s",
+                     kith_metric_name(options->metric));
+  return KITH_OK;
+}
+
+kith_status kith_space_make(kith_context *ctx, const kith_join_options *options, uint32_t dim,
+                            kith_space *space) {
+  kith_status status = check_space(ctx, options, dim);
+  if (status)
+    return status;
+  *space = (kith_space){.metric = options->metric, .radius = options->radius, .dim = dim};
+  space->norm = options->metric == KITH_MANHATTAN   ? KITH_NORM_1
+                : options->metric == KITH_CHEBYSHEV ? KITH_NORM_MAX
+                                                    : KITH_NORM_2;
+  if (options->metric == KITH_HAVERSINE)
+    space->dim = 3;
+  return options->n_box ? kith_lattice_make(ctx, options->box, options->n_box, dim, &space->lattice) : KITH_OK;
+}
+
+/* The square of the chord of an angle. */
+static double chord2(double degrees) {
+  if (degrees >= 180)
+    return INFINITY;
+  double chord = 2 * kith_sin_degrees(degrees / 2);
+  return chord * chord;
+}
+
+double kith_space_limit(const kith_space *space, double eps) {
+  switch (space->metric) {
+  case KITH_COSINE:
+    return eps >= 2 ? INFINITY : 2 * eps;
+  case KITH_ANGULAR:
+    return chord2(eps);
+  case KITH_HAVERSINE:
+    return chord2(space->radius > 0 ? eps / space->radius * DEGREES : eps);
+  default:
+    return kith_norm_size(space->norm, eps);
+  }
+}
+
+double kith_space_distance(const kith_space *space, double size) {
+  if (space->metric == KITH_COSINE)
+    return size / 2;
+  if (!kith_space_is_embedded(space))
+    return kith_norm_distance(space->norm, size);
+  double radians = 2 * asin(fmin(sqrt(size) / 2, 1));
+  return radians * (space->radius > 0 ? space->radius : DEGREES);
+}
+
+/* ---- embedding ----------------------------------------------------------------------------------------- */
+
+/* What may be wrong with a row. */
+typedef enum row_fault { ROW_FITS, ROW_NOT_FINITE, ROW_ZERO, ROW_LATITUDE, ROW_LOST } row_fault;
+
+static row_fault embed_direction(double *x, uint32_t dim) {
+  double largest = 0;
+  for (uint32_t c = 0; c < dim; c++)
+    largest = fmax(largest, fabs(x[c]));
+  if (largest == 0)
+    return ROW_ZERO;
+  /* A power of two changes no digit, but keeps squares from overflowing and underflowing. */
+  int exponent = ilogb(largest);
+  if (exponent < -1000) { /* the power itself would overflow */
+    for (uint32_t c = 0; c < dim; c++)
+      x[c] = scalbn(x[c], -exponent - 1000);
+    exponent = -1000;
+  }
+  double scale = scalbn(1, -exponent);
+  double sum = 0;
+  for (uint32_t c = 0; c < dim; c++) {
+    x[c] *= scale;
+    sum += x[c] * x[c];
+  }
+  double norm = sqrt(sum);
+  for (uint32_t c = 0; c < dim; c++)
+    x[c] /= norm;
+  return ROW_FITS;
+}
+
+static row_fault embed_place(double *x) {
+  double lon = x[0];
+  double lat = x[1];
+  if (!(fabs(lat) <= 90))
+    return ROW_LATITUDE;
+  kith_sine_cosine along = kith_sine_cosine_degrees(lon);
+  kith_sine_cosine up = kith_sine_cosine_degrees(lat);
+  x[0] = up.cosine * along.cosine;
+  x[1] = up.cosine * along.sine;
+  x[2] = up.sine;
+  return ROW_FITS;
+}
+
+/* Reads a row, and puts its place in the space into x. */
+static row_fault embed_row(const kith_space *space, const kith_points *points, uint64_t row, double *x) {
+  bool finite = true;
+  for (uint32_t c = 0; c < points->dim; c++) {
+    x[c] = kith_points_get(points, row, c);
+    finite &= isfinite(x[c]) != 0;
+  }
+  if (!finite)
+    return ROW_NOT_FINITE;
+  if (space->metric == KITH_HAVERSINE)
+    return embed_place(x);
+  if (kith_space_is_embedded(space))
+    return embed_direction(x, points->dim);
+  return kith_lattice_wrap(&space->lattice, x) ? ROW_FITS : ROW_LOST;
+}
+
+typedef struct embedding {
+  const kith_space *space;
+  const kith_points *points;
+  double *to; /* n rows of space->dim */
+  uint64_t shares;
+  _Atomic uint64_t faults, first_fault; /* first: the lowest row */
+} embedding;
+
+static void note_fault(embedding *e, uint64_t row) {
+  atomic_fetch_add(&e->faults, 1);
+  uint64_t first = atomic_load(&e->first_fault);
+  while (row < first && !atomic_compare_exchange_weak(&e->first_fault, &first, row))
+    continue;
+}
+
+static void embed_share(void *argument, uint64_t share) {
+  embedding *e = argument;
+  uint64_t end = kith_share_begin(e->points->n, share + 1, e->shares);
+  for (uint64_t row = kith_share_begin(e->points->n, share, e->shares); row < end; row++) {
+    double *x = e->to + row * e->space->dim;
+    if (embed_row(e->space, e->points, row, x) == ROW_FITS)
+      continue;
+    note_fault(e, row);
+    for (uint32_t c = 0; c < e->space->dim; c++)
+      x[c] = NAN;
+  }
+}
+
+/* Whether all valid points lie in the brick already; false too if there is no memory to tell. */
+static bool are_wrapped(kith_context *ctx, const kith_space *space, const kith_points *points) {
+  const kith_lattice *lattice = &space->lattice;
+  double *min = kith_alloc(&ctx->memory, 2 * (uint64_t)points->dim * sizeof *min);
+  if (!min)
+    return false;
+  kith_points_summary summary = {.min = min, .max = min + points->dim};
+  kith_points_summarize(ctx, points, &summary);
+  bool inside = true;
+  for (uint32_t i = 0; i < lattice->n; i++) {
+    uint32_t c = lattice->axis[i];
+    inside = inside && summary.min[c] >= 0 && summary.max[c] < lattice->vector[i][i];
+  }
+  kith_free(min);
+  return inside;
+}
+
+static kith_status refuse_row(kith_context *ctx, const embedding *e, const char *name) {
+  unsigned long long row = atomic_load(&e->first_fault);
+  unsigned long long faults = atomic_load(&e->faults);
+  double *x = e->to + row * e->space->dim;
+  uint32_t column = 0;
+  switch (embed_row(e->space, e->points, row, x)) {
+  case ROW_ZERO:
+    return kith_fail(
+        ctx, KITH_ERR_POINTS,
+        "%s: row %llu is all zeros, which has no direction, and %s compares directions (counted from 0; "
+        "invalid rows in all: %llu); remove such rows, or skip them",
+        name, row, kith_metric_name(e->space->metric), faults);
+  case ROW_LATITUDE:
+    return kith_fail(
+        ctx, KITH_ERR_POINTS,
+        "%s: row %llu has the latitude %g, but latitudes lie between -90 and 90: are the columns longitude "
+        "and latitude, in this order? (counted from 0; invalid rows in all: %llu); remove such rows, or "
+        "skip them",
+        name, row, kith_points_get(e->points, row, 1), faults);
+  case ROW_LOST:
+    return kith_fail(
+        ctx, KITH_ERR_POINTS,
+        "%s: row %llu lies so many boxes away that its place in the box is lost (counted from 0; invalid "
+        "rows in all: %llu); remove such rows, or skip them",
+        name, row, faults);
+  default:
+    while (column + 1 < e->points->dim && isfinite(kith_points_get(e->points, row, column)))
+      column++;
+    return kith_fail(
+        ctx, KITH_ERR_POINTS,
+        "%s: row %llu, column %u is %g (counted from 0; invalid rows in all: %llu); remove such rows, or "
+        "skip them",
+        name, row, column, kith_points_get(e->points, row, column), faults);
+  }
+}
+
+kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const kith_points *points,
+                             const char *name, bool skip_invalid, kith_points *out, void **owned) {
+  enum { GRAIN = 4096 };
+  *out = *points;
+  *owned = NULL;
+  embedding e = {.space = space, .points = points, .shares = kith_shares(ctx, points->n, GRAIN)};
+  if (!kith_space_is_embedded(space)) {
+    if (space->lattice.n == 0)
+      return KITH_OK;
+    if (are_wrapped(ctx, space, points) || kith_cancelled(ctx))
+      return kith_check_cancel(ctx);
+  }
+  uint64_t bytes = points->n * space->dim * sizeof(double);
+  e.to = *owned = kith_alloc(&ctx->memory, bytes);
+  if (!e.to)
+    return kith_fail_memory(ctx, bytes, "the points as they lie in their space");
+  atomic_store(&e.first_fault, UINT64_MAX);
+  kith_each_unless_cancelled(ctx, e.shares, embed_share, &e);
+  if (kith_cancelled(ctx))
+    return kith_check_cancel(ctx);
+  *out = kith_points_f64(e.to, points->n, space->dim);
+  return atomic_load(&e.faults) && !skip_invalid ? refuse_row(ctx, &e, name) : KITH_OK;
+}

@@ -1,0 +1,51 @@
+/* The space of a join: what distance means, and where the points lie in it.
+ *
+ * Index and engines know norms and coordinates only (predicate.h). The space turns what was asked for into
+ * that:
+ *
+ *   euclidean, manhattan, chebyshev   the norms 2, 1 and max, on the points as they are
+ *   cosine, angular                   norm 2, on unit vectors a / |a|: |u - v|^2 = 2 (1 - cos)
+ *   haversine                         norm 2, on unit vectors (cos lat cos lon, cos lat sin lon, sin lat)
+ *   a periodic box                    norm 2, on points moved into the brick of the lattice (lattice.h)
+ *
+ * Embedding is part of the definition (docs/exactness.md): it is done once, in double, with operations that
+ * round alike everywhere. May include points, base. */
+#ifndef KITH_SPACE_SPACE_H
+#define KITH_SPACE_SPACE_H
+
+#include "points/points.h"
+#include "space/lattice.h"
+
+typedef struct kith_space {
+  kith_metric metric;
+  double radius; /* KITH_HAVERSINE; 0: distances are in degrees */
+  kith_norm norm;
+  uint32_t dim; /* of the points as they are joined */
+  kith_lattice lattice;
+} kith_space;
+
+/* The name of a metric, as options have it. */
+const char *kith_metric_name(kith_metric metric);
+
+/* The space that options ask for, for points of dim columns; KITH_ERR_ARGUMENT, and why, if there is none. */
+kith_status kith_space_make(kith_context *ctx, const kith_join_options *options, uint32_t dim,
+                            kith_space *space);
+
+/* Whether points become unit vectors. */
+static inline bool kith_space_is_embedded(const kith_space *space) {
+  return space->metric == KITH_COSINE || space->metric == KITH_ANGULAR || space->metric == KITH_HAVERSINE;
+}
+
+/* The limit on the size of a difference, for a distance eps; infinite where every pair belongs. */
+double kith_space_limit(const kith_space *space, double eps);
+
+/* The distance to report for a size. */
+double kith_space_distance(const kith_space *space, double size);
+
+/* The points as they are joined. *out is the view itself where nothing changes, else a view of *owned, which
+ * the caller releases with kith_free. Rows without a place in the space (NaN, a zero vector, a latitude beyond
+ * the poles) are refused with KITH_ERR_POINTS, or become NaN if they are to be skipped. */
+kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const kith_points *points,
+                             const char *name, bool skip_invalid, kith_points *out, void **owned);
+
+#endif

@@ -1,0 +1,79 @@
+# --metric, --radius, --box and --eps-column on points whose pairs are known by hand.
+
+printf 'name,lon,lat,r\nA,179.9,0,20\nB,-179.9,0,50\nC,0,90,1\nD,120,89.9,100\nE,0,0,5\n' >places.csv
+printf 'x,y,z\n0.5,1,1\n9.5,1,1\n5,1,1\n5,9.9,1\n' >boxed.csv
+printf '0.5,1\n9.5,1\n-0.5,11\n' >outside.csv
+printf 'Water\n2\n    1SOL     OW    1   0.100   0.100   0.100\n    2SOL     OW    2   1.900   0.100   0.100\n   2.00000   2.00000   2.00000\n' >water.gro
+
+# Norms.
+check 0 6 '' kith join tiny.csv --eps 2 --metric manhattan --quiet
+check 0 8 '' kith join tiny.csv --eps 2 --metric chebyshev --quiet
+
+# Great circles: across the date line and beside the pole, in degrees and in kilometres.
+check 0 4 '' kith join places.csv --columns lon,lat --metric haversine --eps 0.21 --quiet
+check 0 '0,1,22.2390160467053<*>
+2,3,11.1195080233526<*>' '' kith join places.csv --columns lon,lat --metric haversine --radius 6371.0088 --eps 50 \
+  --what pairs --half --sorted --distances --quiet
+check 2 '' 'kith: haversine needs two columns, longitude and latitude in degrees, but there are 3: choose them' \
+  kith join places.csv --columns lon,lat,r --metric haversine --eps 1
+check 3 '' 'kith: places.csv: row 0 has the latitude 179.9, but latitudes lie between -90 and 90: <*>(--skip-invalid)' \
+  kith join places.csv --columns lat,lon --metric haversine --eps 1
+check 0 '0' 'kith: left out 3 rows with NaN, infinity or a latitude beyond the poles (--skip-invalid)
+<*>' bash -c '"$0" join places.csv --columns lat,lon --metric haversine --eps 1 --skip-invalid --json |
+  grep -c nothing; "$0" join places.csv --columns lat,lon --metric haversine --eps 1 --skip-invalid 2>&1 >/dev/null |
+  head -1 >&2; echo >&2' "$KITH"
+usage ' join' '--radius needs --metric haversine' join tiny.csv --eps 1 --radius 6371
+
+# Directions.
+check 0 8 '' bash -c 'printf "1,0\n5,0\n0,2\n-1,0\n1e-300,1e-300\n" | "$0" join - --metric angular --eps 45.1 -q' "$KITH"
+check 0 '0,1,0
+0,2,1
+1,2,1' '' bash -c 'printf "1,0\n5,0\n0,2\n-1,0\n" |
+  "$0" join - --metric cosine --eps 1 -q --what pairs --half --sorted --distances | head -3' "$KITH"
+check 3 '' 'kith: standard input: row 1 is all zeros, which has no direction, and cosine compares directions <*>' \
+  bash -c 'printf "1,1\n0,0\n" | "$0" join - --metric cosine --eps 0.1' "$KITH"
+usage ' join' "--metric is 'euclid', but must be euclidean, manhattan, chebyshev, cosine, angular or haversine" \
+  join tiny.csv --eps 1 --metric euclid
+
+# Boxes.
+check 0 0 '' kith join boxed.csv --eps 1 --quiet
+check 0 2 '' kith join boxed.csv --eps 1 --box 10,0,0 --quiet
+check 0 4 '' kith join boxed.csv --eps 1.2 --box 10,10,0 --quiet
+check 0 4 '' kith join boxed.csv --eps 1.2 --box 10,10,10,90,90,90 --quiet
+check 0 6 '' kith join outside.csv --eps 0.00001e5 --box 10,10 --quiet
+check 0 '0,1,0.2<*>' '' kith join water.gro --box file --eps 0.2000001 --what pairs --half --distances --quiet
+check 0 0 '' kith join water.gro --eps 0.2000001 --quiet
+check 2 '' 'kith: boxed.csv carries no box: give it, such as --box 10,10,10' kith join boxed.csv --eps 1 --box file
+check 2 '' 'kith: eps is 6, but in a periodic box it can be at most 5, half of the smallest height of the box: <*>' \
+  kith join boxed.csv --eps 6 --box 10,10,10
+check 2 '' 'kith: the box has 2 values, but the points have 3 dimensions: <*>' kith join boxed.csv --eps 1 --box 10,10
+check 2 '' "kith: --box is 'ten', but must be numbers such as 10,10,10, or the word file" \
+  kith join boxed.csv --eps 1 --box ten
+check 2 '' 'kith: the box has an angle of 180: <*>' kith join boxed.csv --eps 1 --box 9,9,9,90,90,180
+check 2 '' 'kith: the box has vectors that are not lower triangular: <*>' \
+  kith join boxed.csv --eps 1 --box 9,1,0,0,9,0,0,0,9
+check 2 '' 'kith: a periodic box needs the metric euclidean, not manhattan' \
+  kith join boxed.csv --eps 1 --box 9,9,9 --metric manhattan
+
+# A radius for every point.
+check 0 '1,0
+3,2' '' kith join places.csv --columns lon,lat --metric haversine --radius 6371.0088 --eps-column r --what pairs \
+  --sorted --quiet
+check 0 '1,0
+1,2
+2,0
+2,1' '' bash -c 'printf "1,7,1\n2,1.5,2\n3,9,9\n" | "$0" join - --eps-column 2 --columns 0 --what pairs -q --sorted |
+  grep -v "^0"' "$KITH"
+check 0 '0,1
+1,0
+1,2' '' bash -c 'printf "a,r,b\n0,5,0\n3,6,4\n9,1,4\n" | "$0" join - --eps-column r --what pairs -q --sorted' "$KITH"
+check 2 '' "kith: boxed.csv has no column 'q': --eps-column takes a name from its header, or a number from 0" \
+  kith join boxed.csv --eps-column q
+check 2 '' 'kith: the radius of row 1 is -1 (counted from 0); it must be a finite number, 0 or greater' \
+  bash -c 'printf "1,2\n3,-1\n" | "$0" join - --eps-column 1' "$KITH"
+usage ' join' '--eps and --eps-column exclude each other' join tiny.csv --eps 1 --eps-column x
+
+# The plan names the space.
+check 0 'task        count the pairs within 1 in 3 dimensions: 4 points with themselves
+space       euclidean, periodic box 10,10,0
+index<*>' '' kith plan join boxed.csv --eps 1 --box 10,10,0

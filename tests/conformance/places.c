@@ -1,0 +1,220 @@
+/* Places: see places.h. */
+#include "places.h"
+
+#include "space/degrees.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double coordinate(const kith_points *p, uint64_t i, uint32_t c) {
+  const char *at = (const char *)p->data + (int64_t)i * p->row_stride + (int64_t)c * p->col_stride;
+  return p->dtype == KITH_F32 ? (double)*(const float *)at : *(const double *)at;
+}
+
+/* ---- boxes ---- */
+
+static void shorten(box *b, int i, int j) {
+  double k = ceil(b->v[i][j] / b->v[j][j] - 0.5);
+  for (int c = 0; c <= j; c++)
+    if (k != 0)
+      b->v[i][c] = b->v[i][c] - k * b->v[j][c];
+}
+
+static box make_box(const kith_join_options *options, uint32_t dim) {
+  box b = {.dim = dim};
+  const double *x = options->box;
+  if (options->n_box == dim) {
+    for (uint32_t c = 0; c < dim; c++)
+      b.v[c][c] = x[c];
+    return b;
+  }
+  if (options->n_box == 9) {
+    for (int i = 0; i < 3; i++)
+      for (int c = 0; c < 3; c++)
+        b.v[i][c] = x[3 * i + c];
+  } else {
+    double cos_a = kith_cos_degrees(x[3]), cos_b = kith_cos_degrees(x[4]), cos_g = kith_cos_degrees(x[5]);
+    double sin_g = kith_sin_degrees(x[5]);
+    double y = (cos_a - cos_b * cos_g) / sin_g;
+    b.v[0][0] = x[0];
+    b.v[1][0] = x[1] * cos_g;
+    b.v[1][1] = x[1] * sin_g;
+    b.v[2][0] = x[2] * cos_b;
+    b.v[2][1] = x[2] * y;
+    b.v[2][2] = x[2] * sqrt(1 - cos_b * cos_b - y * y);
+  }
+  b.skewed = true;
+  shorten(&b, 2, 1);
+  shorten(&b, 2, 0);
+  shorten(&b, 1, 0);
+  return b;
+}
+
+static bool wrap(const box *b, double *x) {
+  for (int i = (int)b->dim - 1; i >= 0; i--) {
+    double side = b->v[i][i];
+    if (side == 0)
+      continue;
+    double k = floor(x[i] / side);
+    if (k < -0x1p52 || k > 0x1p52)
+      return false;
+    for (int c = 0; c <= i; c++)
+      x[c] = x[c] - k * b->v[i][c];
+    for (int c = 0; c <= i && x[i] >= side; c++)
+      x[c] = x[c] - b->v[i][c];
+    if (x[i] < 0)
+      x[i] = 0;
+  }
+  return true;
+}
+
+/* The smallest size over the images: along axis `axis` and those before it, with the shifts of later ones. */
+static double nearest_image(const box *b, const double *t, int axis, const double *shift) {
+  double best = INFINITY;
+  if (axis < 0) {
+    best = 0;
+    for (uint32_t c = 0; c < b->dim; c++) {
+      double s = t[c] + shift[c];
+      best += s * s;
+    }
+    return best;
+  }
+  if (b->v[axis][axis] == 0)
+    return nearest_image(b, t, axis - 1, shift);
+  int most = b->skewed ? 2 : 1;
+  for (int k = -most; k <= most; k++) {
+    double moved[16];
+    memcpy(moved, shift, b->dim * sizeof *moved);
+    for (int c = 0; c <= axis; c++)
+      moved[c] = moved[c] + k * b->v[axis][c];
+    best = fmin(best, nearest_image(b, t, axis - 1, moved));
+  }
+  return best;
+}
+
+/* ---- metrics ---- */
+
+static bool direct(double *x, uint32_t dim) {
+  double largest = 0;
+  for (uint32_t c = 0; c < dim; c++)
+    largest = fmax(largest, fabs(x[c]));
+  if (largest == 0)
+    return false;
+  int exponent;
+  frexp(largest, &exponent); /* largest = m * 2^exponent, m from 1/2 to 1 */
+  double sum = 0;
+  for (uint32_t c = 0; c < dim; c++) {
+    x[c] = ldexp(x[c], 1 - exponent);
+    sum += x[c] * x[c];
+  }
+  for (uint32_t c = 0; c < dim; c++)
+    x[c] = x[c] / sqrt(sum);
+  return true;
+}
+
+static bool place(double *x) {
+  double lon = x[0];
+  double lat = x[1];
+  x[0] = kith_cos_degrees(lat) * kith_cos_degrees(lon);
+  x[1] = kith_cos_degrees(lat) * kith_sin_degrees(lon);
+  x[2] = kith_sin_degrees(lat);
+  return fabs(lat) <= 90;
+}
+
+static bool locate(const kith_join_options *options, const box *b, double *x, uint32_t dim) {
+  for (uint32_t c = 0; c < dim; c++)
+    if (!isfinite(x[c]))
+      return false;
+  if (options->metric == KITH_HAVERSINE)
+    return place(x);
+  if (options->metric == KITH_COSINE || options->metric == KITH_ANGULAR)
+    return direct(x, dim);
+  return !options->n_box || wrap(b, x);
+}
+
+places places_make(const kith_points *points, const kith_join_options *options) {
+  places p = {.n = points->n, .dim = options->metric == KITH_HAVERSINE ? 3 : points->dim};
+  p.at = calloc(p.n * p.dim + 1, sizeof *p.at);
+  p.valid = malloc(p.n + 1);
+  if (!p.at || !p.valid)
+    abort();
+  if (options->n_box)
+    p.box = make_box(options, points->dim);
+  for (uint64_t i = 0; i < p.n; i++) {
+    double *x = p.at + i * p.dim;
+    for (uint32_t c = 0; c < points->dim; c++)
+      x[c] = coordinate(points, i, c);
+    p.valid[i] = locate(options, &p.box, x, points->dim);
+  }
+  return p;
+}
+
+void places_free(places *p) {
+  free(p->at);
+  free(p->valid);
+  *p = (places){0};
+}
+
+double places_size(const places *a, uint64_t i, const places *b, uint64_t k, const kith_join_options *options) {
+  const double *x = a->at + i * a->dim;
+  const double *y = b->at + k * a->dim;
+  double sum = 0;
+  double most = 0;
+  if (options->metric == KITH_EUCLIDEAN && !options->n_box) {
+    for (uint32_t c = 0; c < a->dim; c++)
+      sum += (x[c] - y[c]) * (x[c] - y[c]);
+    return sum;
+  }
+  if (options->n_box) {
+    double t[16] = {0};
+    double shift[16] = {0};
+    for (uint32_t c = 0; c < a->dim; c++)
+      t[c] = x[c] - y[c];
+    return nearest_image(&a->box, t, (int)a->dim - 1, shift);
+  }
+  for (uint32_t c = 0; c < a->dim; c++) {
+    double t = x[c] - y[c];
+    sum += options->metric == KITH_MANHATTAN ? fabs(t) : t * t;
+    most = fmax(most, fabs(t));
+  }
+  return options->metric == KITH_CHEBYSHEV ? most : sum;
+}
+
+double places_limit(const kith_join_options *options, uint64_t i) {
+  double eps = options->eps_of ? options->eps_of[i] : options->eps;
+  double chord;
+  switch (options->metric) {
+  case KITH_MANHATTAN:
+  case KITH_CHEBYSHEV:
+    return eps;
+  case KITH_COSINE:
+    return eps >= 2 ? INFINITY : 2 * eps;
+  case KITH_HAVERSINE:
+    if (options->radius > 0)
+      eps = eps / options->radius * (180 / 3.14159265358979323846);
+    /* fall through */
+  case KITH_ANGULAR:
+    chord = 2 * kith_sin_degrees(eps / 2);
+    return eps >= 180 ? INFINITY : chord * chord;
+  default:
+    return eps * eps;
+  }
+}
+
+double places_distance(const kith_join_options *options, double size) {
+  double angle = 2 * asin(fmin(1, sqrt(size) / 2));
+  switch (options->metric) {
+  case KITH_MANHATTAN:
+  case KITH_CHEBYSHEV:
+    return size;
+  case KITH_COSINE:
+    return size / 2;
+  case KITH_ANGULAR:
+    return angle * (180 / 3.14159265358979323846);
+  case KITH_HAVERSINE:
+    return angle * (options->radius > 0 ? options->radius : 180 / 3.14159265358979323846);
+  default:
+    return sqrt(size);
+  }
+}

@@ -1,0 +1,262 @@
+/* Tests of the space: sine and cosine, norms and their bands, lattices, embedding. */
+#include "base/context.h"
+#include "space/degrees.h"
+#include "space/space.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t next(uint64_t *state) {
+  *state += UINT64_C(0x9E3779B97F4A7C15);
+  uint64_t x = *state;
+  x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return x ^ (x >> 31);
+}
+
+static double unit(uint64_t *state) { return (double)(next(state) >> 11) * 0x1p-53; }
+
+/* ---- degrees ---- */
+
+/* In units in the last place of the true value. */
+static double error_of(double got, long double truth) {
+  double near = (double)truth;
+  double ulp = nextafter(fabs(near), INFINITY) - fabs(near);
+  return fabs((double)((got - truth) / (long double)ulp));
+}
+
+static void test_degrees_are_accurate(void **state) {
+  (void)state;
+  if (LDBL_MANT_DIG < 64)
+    return; /* nothing to compare with */
+  const long double radian = 3.14159265358979323846264338327950288L / 180;
+  uint64_t rng = 1;
+  for (int i = 0; i < 300000; i++) {
+    static const double widths[] = {90, 90, 10, 1e-3, 1e-20};
+    double x = (unit(&rng) - 0.5) * widths[i % 5];
+    assert_true(error_of(kith_sin_degrees(x), sinl((long double)x * radian)) < 0.9);
+    assert_true(error_of(kith_cos_degrees(x), cosl((long double)x * radian)) < 0.9);
+  }
+}
+
+static void test_degrees_turn(void **state) {
+  (void)state;
+  uint64_t rng = 2;
+  for (int i = 0; i < 100000; i++) {
+    double x = (double)(next(&rng) % (90 << 20)) * 0x1p-20; /* so that sums below are exact */
+    assert_true(kith_sin_degrees(-x) == -kith_sin_degrees(x));
+    assert_true(kith_cos_degrees(-x) == kith_cos_degrees(x));
+    assert_true(kith_sin_degrees(x + 3600) == kith_sin_degrees(x));
+    assert_true(kith_sin_degrees(x + 180) == -kith_sin_degrees(x));
+    assert_true(kith_cos_degrees(x + 270) == kith_sin_degrees(x));
+    assert_true(kith_sin_degrees(180 - x) == kith_sin_degrees(x));
+  }
+  assert_true(kith_sin_degrees(30) == 0.5 && kith_cos_degrees(60) == 0.5 && kith_cos_degrees(120) == -0.5);
+  assert_true(kith_cos_degrees(90) == 0 && kith_sin_degrees(180) == 0 && kith_sin_degrees(90) == 1);
+  assert_true(kith_cos_degrees(-180) == -1 && kith_sin_degrees(1e300) == kith_sin_degrees(fmod(1e300, 360)));
+}
+
+/* ---- norms ---- */
+
+enum { MAX_DIM = 48 };
+
+static double size_of(kith_norm norm, uint32_t dim, const double *a, const double *b) {
+  double size = 0;
+  for (uint32_t c = 0; c < dim; c++)
+    size = kith_norm_add(norm, size, a[c] - b[c]);
+  return size;
+}
+
+/* The filter as kernels compute it. */
+static float filter_of(const kith_predicate *p, uint32_t dim, const float *a, const float *b) {
+  float s = p->norm == KITH_NORM_MAX ? 0 : p->minus_limit;
+  for (uint32_t c = 0; c < dim; c++) {
+    float t = a[c] - b[c];
+    s = p->norm == KITH_NORM_2 ? fmaf(t, t, s) : p->norm == KITH_NORM_1 ? s + fabsf(t) : fmaxf(s, fabsf(t));
+  }
+  return p->norm == KITH_NORM_MAX ? s + p->minus_limit : s;
+}
+
+/* Pairs at eps within a few units in the last place, as float32 and as float64 that is narrowed beside an
+ * origin. */
+static void test_norm_bands(void **state) {
+  (void)state;
+  uint64_t rng = 3;
+  uint64_t undecided = 0;
+  uint64_t filtered = 0;
+  for (uint32_t round = 0; round < 200000; round++) {
+    kith_norm norm = (kith_norm)(round % 3);
+    bool narrow = round % 2;
+    uint32_t dim = 1 + (uint32_t)(next(&rng) % MAX_DIM);
+    double scale = pow(10, 16 * unit(&rng) - 8);
+    double offset = pow(10, 4 * unit(&rng)) * scale;
+    double a[MAX_DIM], b[MAX_DIM], near[MAX_DIM] = {0};
+    float fa[MAX_DIM], fb[MAX_DIM];
+    double zero[MAX_DIM] = {0};
+    for (uint32_t c = 0; c < dim; c++) {
+      a[c] = offset + scale * unit(&rng);
+      b[c] = a[c] + scale * (unit(&rng) - 0.5);
+      double o = narrow ? a[c] + scale * 3 * (unit(&rng) - 0.5) : 0;
+      if (!narrow) {
+        a[c] = (float)a[c];
+        b[c] = (float)b[c];
+      }
+      near[c] = a[c] - o;
+      fa[c] = (float)(a[c] - o);
+      fb[c] = (float)(b[c] - o);
+    }
+    double size = size_of(norm, dim, a, b);
+    double limit = size * (1 + (unit(&rng) - 0.5) * pow(2, -16 - 20 * unit(&rng)));
+    kith_predicate p = kith_predicate_of(norm, limit, dim);
+    double h = kith_norm_distance(norm, size_of(norm, dim, near, zero)) * (1 + 0x1p-20);
+    if (!p.filter || (narrow && !kith_predicate_narrow(&p, dim, h)))
+      continue;
+    filtered++;
+    float s = filter_of(&p, dim, fa, fb);
+    assert_false(s < -p.band && !(size <= limit));
+    assert_false(s > p.band && size <= limit);
+    undecided += s >= -p.band && s <= p.band;
+  }
+  assert_true(filtered > 150000 && undecided > 10000 && undecided < filtered);
+}
+
+/* ---- lattices ---- */
+
+static kith_context *open_context(void) {
+  kith_context *ctx;
+  assert_int_equal(kith_context_create(NULL, &ctx), KITH_OK);
+  return ctx;
+}
+
+typedef struct found_shifts {
+  uint32_t n;
+  kith_shift shifts[400];
+} found_shifts;
+
+static void note_shift(void *user, const kith_shift *shift) {
+  found_shifts *found = user;
+  assert_true(found->n < 400);
+  found->shifts[found->n++] = *shift;
+}
+
+static bool holds(const found_shifts *found, int x, int y, int z) {
+  for (uint32_t i = 0; i < found->n; i++)
+    if (found->shifts[i].turns[0] == x && found->shifts[i].turns[1] == y && found->shifts[i].turns[2] == z)
+      return true;
+  return false;
+}
+
+/* Every shift that brings a difference within reach is found, each once. */
+static void test_lattice_shifts(void **state) {
+  (void)state;
+  kith_context *ctx = open_context();
+  const double box[] = {1, 1.1, 0.9, 70, 80, 110};
+  kith_lattice lattice;
+  assert_int_equal(kith_lattice_make(ctx, box, 6, 3, &lattice), KITH_OK);
+  uint64_t rng = 4;
+  for (int round = 0; round < 2000; round++) {
+    kith_differences d = {.reach = lattice.height / 2};
+    for (int c = 0; c < 3; c++)
+      d.low[c] = d.high[c] = (2 * unit(&rng) - 1) * lattice.vector[c][c];
+    found_shifts found = {0};
+    kith_lattice_each(&lattice, &d, note_shift, &found);
+    for (uint32_t i = 0; i < found.n; i++)
+      for (uint32_t k = 0; k < i; k++)
+        assert_true(memcmp(&found.shifts[i], &found.shifts[k], sizeof(kith_shift)) != 0);
+    for (int x = -3; x <= 3; x++)
+      for (int y = -3; y <= 3; y++)
+        for (int z = -3; z <= 3; z++) {
+          double tz = d.low[2] + z * lattice.vector[2][2];
+          double ty = d.low[1] + z * lattice.vector[2][1] + y * lattice.vector[1][1];
+          double tx = d.low[0] + z * lattice.vector[2][0] + y * lattice.vector[1][0] + x * lattice.vector[0][0];
+          if (fabs(tx) <= d.reach && fabs(ty) <= d.reach && fabs(tz) <= d.reach)
+            assert_true(holds(&found, x, y, z));
+        }
+  }
+  kith_context_destroy(ctx);
+}
+
+static void test_lattice_wraps(void **state) {
+  (void)state;
+  kith_context *ctx = open_context();
+  const double box[] = {3, 0, 0, 1.4, 2, 0, -1.2, 0.9, 1};
+  kith_lattice lattice;
+  assert_int_equal(kith_lattice_make(ctx, box, 9, 3, &lattice), KITH_OK);
+  uint64_t rng = 5;
+  for (int round = 0; round < 100000; round++) {
+    double far = pow(10, 8 * unit(&rng) - 4);
+    double x[3], again[3];
+    for (int c = 0; c < 3; c++)
+      x[c] = round % 7 == c ? -1e-20 : (2 * unit(&rng) - 1) * far;
+    assert_true(kith_lattice_wrap(&lattice, x));
+    for (int c = 0; c < 3; c++)
+      assert_true(x[c] >= 0 && x[c] < lattice.vector[c][c]);
+    memcpy(again, x, sizeof x);
+    assert_true(kith_lattice_wrap(&lattice, again) && memcmp(again, x, sizeof x) == 0);
+  }
+  double lost[3] = {1e300, 0, 0};
+  assert_false(kith_lattice_wrap(&lattice, lost));
+  kith_context_destroy(ctx);
+}
+
+static void test_lattice_heights(void **state) {
+  (void)state;
+  kith_context *ctx = open_context();
+  kith_lattice lattice;
+  assert_int_equal(kith_lattice_make(ctx, (double[]){4, 0, 6}, 3, 3, &lattice), KITH_OK);
+  assert_true(lattice.n == 2 && lattice.height == 4 && lattice.axis[1] == 2 && !lattice.skewed);
+  assert_int_equal(kith_lattice_make(ctx, (double[]){1, 1, 5, 90, 90, 60}, 6, 3, &lattice), KITH_OK);
+  assert_true(fabs(lattice.height - sqrt(0.75)) < 1e-15 && lattice.vector[1][0] == 0.5);
+  assert_int_equal(kith_lattice_make(ctx, (double[]){2, 3, 4, 90, 90, 90}, 6, 3, &lattice), KITH_OK);
+  assert_true(lattice.n == 3 && !lattice.skewed && lattice.height == 2);
+  /* Half of the box is where a pair may have two images; well below there is no doubt. */
+  assert_true(kith_lattice_doubt(&lattice, 0.99) > 0.99 && kith_lattice_doubt(&lattice, 1) < 1);
+  assert_true(kith_lattice_doubt(&lattice, 1) > 0.999999);
+  kith_context_destroy(ctx);
+}
+
+/* ---- embedding ---- */
+
+/* The n-th allocation fails, for every n: a status, and nothing is leaked. */
+static void test_embedding_fails(void **state) {
+  (void)state;
+  kith_context *ctx = open_context();
+  double xy[] = {1, 2, 3, 4, -5, 6, 0.5, 0.25};
+  double radii[] = {1, 2, 3, 0};
+  kith_points points = kith_points_f64(xy, 4, 2);
+  for (int kind = 0; kind < 4; kind++) {
+    kith_join_options options = kith_join_options_init(0.5);
+    options.metric = kind == 0 ? KITH_COSINE : kind == 1 ? KITH_HAVERSINE : KITH_EUCLIDEAN;
+    options.box = kind == 2 ? (double[]){4, 4} : NULL;
+    options.n_box = kind == 2 ? 2 : 0;
+    options.eps_of = kind == 3 ? radii : NULL;
+    uint64_t pairs = 0;
+    kith_status status = KITH_ERR_MEMORY;
+    for (uint64_t n = 1; n <= 60; n++) {
+      kith_memory_fail_nth(n);
+      status = kith_join_count(ctx, &points, NULL, &options, &pairs, NULL);
+      kith_memory_fail_nth(0);
+      assert_true(status == KITH_OK || status == KITH_ERR_MEMORY || status == KITH_ERR_BUDGET);
+      assert_int_equal(atomic_load(&ctx->memory.used), 0);
+    }
+    assert_int_equal(status, KITH_OK);
+  }
+  kith_context_destroy(ctx);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_degrees_are_accurate), cmocka_unit_test(test_degrees_turn),
+      cmocka_unit_test(test_norm_bands),           cmocka_unit_test(test_lattice_shifts),
+      cmocka_unit_test(test_lattice_wraps),        cmocka_unit_test(test_lattice_heights),
+      cmocka_unit_test(test_embedding_fails),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
