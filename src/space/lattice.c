@@ -1,6 +1,7 @@
 /* Lattices: see lattice.h. */
 #include "space/lattice.h"
 
+#include "base/context.h"
 #include "space/degrees.h"
 
 #include <string.h>
@@ -122,59 +123,6 @@ kith_status kith_lattice_make(kith_context *ctx, const double *box, uint32_t n, 
   double v[3][3];
   memcpy(v, box, sizeof v);
   return make_vectors(ctx, v, lattice);
-}
-
-/* ---- images -------------------------------------------------------------------------------------------- */
-
-typedef struct shift_walk {
-  const kith_lattice *lattice;
-  const kith_differences *differences;
-  kith_shift_fn fn;
-  void *user;
-} shift_walk;
-
-/* Goes through the turns of axes 0 to i - 1, given those of the others. The margin of 2^-20 of a turn is far
- * above what rounding could do to the bounds. */
-static void walk_axes(const shift_walk *walk, uint32_t i, const kith_shift *shift) {
-  if (i == 0) {
-    walk->fn(walk->user, shift);
-    return;
-  }
-  uint32_t axis = i - 1;
-  const double *vector = walk->lattice->vector[axis];
-  const kith_differences *d = walk->differences;
-  double first = ceil((-d->reach - d->high[axis] - shift->by[axis]) / vector[axis] - 0x1p-20);
-  double last = floor((d->reach - d->low[axis] - shift->by[axis]) / vector[axis] + 0x1p-20);
-  for (int32_t turns = (int32_t)first; turns <= (int32_t)last; turns++) {
-    kith_shift next = *shift;
-    next.turns[axis] = turns;
-    for (uint32_t c = 0; c <= axis; c++)
-      next.by[c] += turns * vector[c];
-    walk_axes(walk, axis, &next);
-  }
-}
-
-void kith_lattice_each(const kith_lattice *lattice, const kith_differences *differences, kith_shift_fn fn,
-                       void *user) {
-  shift_walk walk = {lattice, differences, fn, user};
-  kith_shift none = {{0}, {0}};
-  walk_axes(&walk, lattice->n, &none);
-}
-
-int kith_shift_sign(const kith_lattice *lattice, const kith_shift *shift) {
-  for (uint32_t i = lattice->n; i-- > 0;)
-    if (shift->turns[i] != 0)
-      return shift->turns[i] > 0 ? 1 : -1;
-  return 0;
-}
-
-bool kith_shift_before(const kith_lattice *lattice, const kith_shift *a, const kith_shift *b) {
-  int sign_a = kith_shift_sign(lattice, a);
-  int sign_b = kith_shift_sign(lattice, b);
-  for (uint32_t i = lattice->n; i-- > 0;)
-    if (sign_a * a->turns[i] != sign_b * b->turns[i])
-      return sign_a * a->turns[i] < sign_b * b->turns[i];
-  return false;
 }
 
 double kith_lattice_doubt(const kith_lattice *lattice, double limit) {

@@ -8,11 +8,10 @@
  *
  * Vectors are reduced: no component off the diagonal exceeds half of the brick's side there, up to rounding.
  *
- * Includes nothing but predicate.h (for KITH_DEVICE). */
+ * What a join needs of it is in this header, for engines on a GPU, too. Includes nothing but predicate.h. */
 #ifndef KITH_SPACE_LATTICE_H
 #define KITH_SPACE_LATTICE_H
 
-#include "base/context.h"
 #include "space/predicate.h"
 
 enum { KITH_MAX_AXES = 8 };
@@ -70,20 +69,105 @@ typedef struct kith_differences {
   double reach;
 } kith_differences;
 
-typedef void (*kith_shift_fn)(void *user, const kith_shift *shift);
+/* A walk through the shifts that bring some of the differences within reach along every axis, 0 included; and
+ * perhaps through a few that just fail to. In the order of the turns, those of the last axis first. */
+typedef struct kith_shift_walk {
+  kith_shift shift; /* where it is */
+  int32_t last[KITH_MAX_AXES];
+} kith_shift_walk;
 
-/* Calls fn for every shift, 0 included, that brings some of the differences within reach along every axis; and
- * perhaps for a few that just fail to. In the order of the turns, those of the last axis first. */
-void kith_lattice_each(const kith_lattice *lattice, const kith_differences *differences, kith_shift_fn fn,
-                       void *user);
+/* Adds up the vectors of the last axes, from axis `first` on. */
+static inline KITH_DEVICE void kith_shift_add_up(const kith_lattice *lattice, uint32_t first,
+                                                 kith_shift *shift) {
+  for (uint32_t c = 0; c < lattice->n; c++)
+    shift->by[c] = 0;
+  for (uint32_t i = lattice->n; i-- > first;)
+    for (uint32_t c = 0; c <= i; c++)
+      shift->by[c] = kith_add_product(shift->by[c], shift->turns[i], lattice->vector[i][c]);
+}
+
+/* Finds the first turns of the axes below i that go with those of the others, which move on where there are
+ * none; false when they are through. The margin of 2^-20 of a turn is far above what rounding could do to the
+ * bounds. */
+static inline KITH_DEVICE bool kith_shift_settle(const kith_lattice *lattice, const kith_differences *d,
+                                                 kith_shift_walk *walk, uint32_t i) {
+  while (i > 0) {
+    kith_shift_add_up(lattice, i, &walk->shift);
+    i--;
+    double side = lattice->vector[i][i];
+    double first = ceil((-d->reach - d->high[i] - walk->shift.by[i]) / side - 0x1p-20);
+    double last = floor((d->reach - d->low[i] - walk->shift.by[i]) / side + 0x1p-20);
+    walk->shift.turns[i] = (int32_t)first;
+    walk->last[i] = (int32_t)last;
+    while (walk->shift.turns[i] > walk->last[i]) {
+      if (++i == lattice->n)
+        return false;
+      walk->shift.turns[i]++;
+    }
+  }
+  kith_shift_add_up(lattice, 0, &walk->shift);
+  return true;
+}
+
+/* Goes to the first shift; false if there is none. */
+static inline KITH_DEVICE bool kith_shift_first(const kith_lattice *lattice,
+                                                const kith_differences *differences, kith_shift_walk *walk) {
+  for (uint32_t i = 0; i < KITH_MAX_AXES; i++) {
+    walk->shift.turns[i] = walk->last[i] = 0;
+    walk->shift.by[i] = 0;
+  }
+  return kith_shift_settle(lattice, differences, walk, lattice->n);
+}
+
+/* Goes on to the next one; false if that was the last. */
+static inline KITH_DEVICE bool kith_shift_next(const kith_lattice *lattice, const kith_differences *differences,
+                                               kith_shift_walk *walk) {
+  uint32_t i = 0;
+  while (i < lattice->n && walk->shift.turns[i] == walk->last[i])
+    i++;
+  if (i == lattice->n)
+    return false;
+  walk->shift.turns[i]++;
+  return kith_shift_settle(lattice, differences, walk, i);
+}
 
 /* 0 for the shift 0, else the sign of its last turns that are not 0: of a shift and its opposite, one is
  * positive. */
-int kith_shift_sign(const kith_lattice *lattice, const kith_shift *shift);
+static inline KITH_DEVICE int kith_shift_sign(const kith_lattice *lattice, const kith_shift *shift) {
+  for (uint32_t i = lattice->n; i-- > 0;)
+    if (shift->turns[i] != 0)
+      return shift->turns[i] > 0 ? 1 : -1;
+  return 0;
+}
+
+static inline KITH_DEVICE bool kith_shift_equals(const kith_lattice *lattice, const kith_shift *a,
+                                                 const kith_shift *b) {
+  for (uint32_t i = 0; i < lattice->n; i++)
+    if (a->turns[i] != b->turns[i])
+      return false;
+  return true;
+}
 
 /* Whether a shift comes before another. A shift and its opposite are equal in this order, so that pairs that
  * are equally near in two images have the same one in front seen from either point. */
-bool kith_shift_before(const kith_lattice *lattice, const kith_shift *a, const kith_shift *b);
+static inline KITH_DEVICE bool kith_shift_before(const kith_lattice *lattice, const kith_shift *a,
+                                                 const kith_shift *b) {
+  int sign_a = kith_shift_sign(lattice, a);
+  int sign_b = kith_shift_sign(lattice, b);
+  for (uint32_t i = lattice->n; i-- > 0;)
+    if (sign_a * a->turns[i] != sign_b * b->turns[i])
+      return sign_a * a->turns[i] < sign_b * b->turns[i];
+  return false;
+}
+
+/* Whether points in a box [low, high] along axis i have no candidate within reach beyond the faces of the brick
+ * there: so it is for most. */
+static inline KITH_DEVICE bool kith_lattice_is_interior(const kith_lattice *lattice, uint32_t i, double low,
+                                                        double high, double reach) {
+  double side = lattice->vector[i][i];
+  reach *= 1 + 0x1p-20;
+  return low - 0x1p-20 * side > reach && high + 0x1p-20 * side + reach < side;
+}
 
 /* The size up to which a pair within the limit has no second image within it. Where this is not less than the
  * limit, as for every eps that is not all but half of the height, none has. */

@@ -56,10 +56,19 @@ typedef struct kith_predicate {
   bool filter;
 } kith_predicate;
 
+/* a + b * c, rounded twice: compilers for GPUs fuse the two operations unless they are told not to. */
+static inline KITH_DEVICE double kith_add_product(double a, double b, double c) {
+#ifdef __CUDA_ARCH__
+  return __dadd_rn(a, __dmul_rn(b, c));
+#else
+  return a + b * c;
+#endif
+}
+
 /* One step of the definition: the size so far, and the difference in the next dimension. */
 static inline KITH_DEVICE double kith_norm_add(kith_norm norm, double size, double t) {
   if (norm == KITH_NORM_2)
-    return size + t * t;
+    return kith_add_product(size, t, t);
   t = fabs(t);
   return norm == KITH_NORM_1 ? size + t : t > size ? t : size;
 }

@@ -140,10 +140,14 @@ typedef struct found_shifts {
   kith_shift shifts[400];
 } found_shifts;
 
-static void note_shift(void *user, const kith_shift *shift) {
-  found_shifts *found = user;
-  assert_true(found->n < 400);
-  found->shifts[found->n++] = *shift;
+static found_shifts find_shifts(const kith_lattice *lattice, const kith_differences *d) {
+  found_shifts found = {0};
+  kith_shift_walk walk;
+  for (bool more = kith_shift_first(lattice, d, &walk); more; more = kith_shift_next(lattice, d, &walk)) {
+    assert_true(found.n < 400);
+    found.shifts[found.n++] = walk.shift;
+  }
+  return found;
 }
 
 static bool holds(const found_shifts *found, int x, int y, int z) {
@@ -165,8 +169,7 @@ static void test_lattice_shifts(void **state) {
     kith_differences d = {.reach = lattice.height / 2};
     for (int c = 0; c < 3; c++)
       d.low[c] = d.high[c] = (2 * unit(&rng) - 1) * lattice.vector[c][c];
-    found_shifts found = {0};
-    kith_lattice_each(&lattice, &d, note_shift, &found);
+    found_shifts found = find_shifts(&lattice, &d);
     for (uint32_t i = 0; i < found.n; i++)
       for (uint32_t k = 0; k < i; k++)
         assert_true(memcmp(&found.shifts[i], &found.shifts[k], sizeof(kith_shift)) != 0);

@@ -15,47 +15,39 @@ static double coordinate(const kith_index *index, uint32_t c, uint32_t position)
                                   : ((const double *)index->coords)[at];
 }
 
-/* A pair, seen in one image after the other. */
-typedef struct image_contest {
-  const kith_lane *lane;
-  uint32_t query, candidate; /* positions */
-  double size;               /* in the image that it was found in */
-  bool beaten;
-} image_contest;
-
-static void compare_image(void *user, const kith_shift *shift) {
-  image_contest *contest = user;
-  const kith_lane *lane = contest->lane;
+/* The size of a pair in an image. */
+static double image_size(const kith_lane *lane, uint32_t query, uint32_t candidate, const kith_shift *shift) {
   const kith_lattice *lattice = lattice_of(lane);
-  if (memcmp(shift->turns, lane->turned.turns, sizeof shift->turns) == 0)
-    return;
   double size = 0;
   for (uint32_t c = 0, i = 0; c < lane->tile.dim; c++) {
-    double t = coordinate(lane->task->queries, c, contest->query) -
-               coordinate(lane->task->candidates, c, contest->candidate);
+    double t = coordinate(lane->task->queries, c, query) - coordinate(lane->task->candidates, c, candidate);
     if (i < lattice->n && lattice->axis[i] == c)
       t += shift->by[i++];
     size += t * t;
   }
-  if (size < contest->size || (size == contest->size && kith_shift_before(lattice, shift, &lane->turned)))
-    contest->beaten = true;
+  return size;
 }
 
 /* Whether no other image of a pair is nearer, and no equally near one comes first. */
 static bool is_nearest(const kith_image *image, uint32_t q, uint32_t j, double size) {
   const kith_lane *lane = image->owner;
   const kith_lattice *lattice = lattice_of(lane);
-  image_contest contest = {.lane = lane,
-                           .query = lane->queries.positions[q],
-                           .candidate = lane->candidate_positions[j],
-                           .size = size};
+  uint32_t query = lane->queries.positions[q];
+  uint32_t candidate = lane->candidate_positions[j];
   kith_differences differences = {.reach = lane->predicate.reach};
   for (uint32_t i = 0; i < lattice->n; i++)
-    differences.low[i] = differences.high[i] =
-        coordinate(lane->task->queries, lattice->axis[i], contest.query) -
-        coordinate(lane->task->candidates, lattice->axis[i], contest.candidate);
-  kith_lattice_each(lattice, &differences, compare_image, &contest);
-  return !contest.beaten;
+    differences.low[i] = differences.high[i] = coordinate(lane->task->queries, lattice->axis[i], query) -
+                                               coordinate(lane->task->candidates, lattice->axis[i], candidate);
+  kith_shift_walk walk;
+  bool more = kith_shift_first(lattice, &differences, &walk);
+  for (; more; more = kith_shift_next(lattice, &differences, &walk)) {
+    if (kith_shift_equals(lattice, &walk.shift, &lane->turned))
+      continue;
+    double other = image_size(lane, query, candidate, &walk.shift);
+    if (other < size || (other == size && kith_shift_before(lattice, &walk.shift, &lane->turned)))
+      return false;
+  }
+  return true;
 }
 
 /* The filter may accept only what no second image can belong to: below -band - 2 (limit - doubt) sizes are
@@ -143,26 +135,14 @@ static void stage_image(kith_lane *lane) {
   kith_lane_choose_sieve(lane);
 }
 
-typedef struct image_visit {
-  kith_lane *lane;
-  bool positive;
-  void (*meet)(void *user);
-  void *user;
-} image_visit;
-
-static void visit_image(void *user, const kith_shift *shift) {
-  const image_visit *visit = user;
-  kith_lane *lane = visit->lane;
+/* Turns to an image. */
+static void turn_to(kith_lane *lane, const kith_shift *shift) {
   const kith_lattice *lattice = lattice_of(lane);
-  int sign = kith_shift_sign(lattice, shift);
-  if (sign == 0 || (visit->positive && sign < 0))
-    return;
   lane->turned = *shift;
   memset(lane->shift, 0, lane->tile.dim * sizeof *lane->shift);
   for (uint32_t i = 0; i < lattice->n; i++)
     lane->shift[lattice->axis[i]] = shift->by[i];
   stage_image(lane);
-  visit->meet(visit->user);
 }
 
 void kith_images_each(kith_lane *lane, bool positive, void (*meet)(void *user), void *user) {
@@ -170,20 +150,25 @@ void kith_images_each(kith_lane *lane, bool positive, void (*meet)(void *user), 
   uint32_t dim = lane->tile.dim;
   kith_lane_find_box(lane);
   kith_differences differences = {.reach = lane->predicate.reach};
-  bool interior = true; /* most tiles: no candidate lies within reach beyond the faces of the brick */
-  double reach = lane->predicate.reach * (1 + 0x1p-20);
+  bool interior = true;
   for (uint32_t i = 0; i < lattice->n; i++) {
     double low = lane->box[lattice->axis[i]];
     double high = lane->box[dim + lattice->axis[i]];
-    double side = lattice->vector[i][i];
-    differences.low[i] = low - side;
+    differences.low[i] = low - lattice->vector[i][i];
     differences.high[i] = high;
-    interior = interior && low - 0x1p-20 * side > reach && high + 0x1p-20 * side + reach < side;
+    interior = interior && kith_lattice_is_interior(lattice, i, low, high, lane->predicate.reach);
   }
   if (interior)
     return;
-  image_visit visit = {lane, positive, meet, user};
-  kith_lattice_each(lattice, &differences, visit_image, &visit);
+  kith_shift_walk walk;
+  bool more = kith_shift_first(lattice, &differences, &walk);
+  for (; more; more = kith_shift_next(lattice, &differences, &walk)) {
+    int sign = kith_shift_sign(lattice, &walk.shift);
+    if (sign == 0 || (positive && sign < 0))
+      continue;
+    turn_to(lane, &walk.shift);
+    meet(user);
+  }
 }
 
 /* ---- runs ---- */
