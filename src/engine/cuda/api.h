@@ -11,7 +11,7 @@
 #define KITH_ENGINE_CUDA_API_H
 
 #include "kith.h"
-#include "space/predicate.h"
+#include "space/lattice.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -47,7 +47,11 @@ typedef struct kith_cuda_spec {
   kith_cells cells;           /* KITH_KERNEL_POINT */
   kith_order order;           /* likewise */
   uint32_t threads_per_query; /* likewise: a power of two, at most 32 */
-  kith_predicate predicate;
+  kith_predicate predicate;   /* with the largest limit, if there are many: */
+  const double *limits;       /* in host memory, by row of a; NULL: all have the predicate's */
+  kith_lattice lattice;       /* of a periodic box, which the points lie in; n is 0: there is none */
+  double doubt;               /* kith_lattice_doubt */
+  int sizes;                  /* distances are given as sizes, for the caller to convert */
   kith_cuda_stop stop;
 } kith_cuda_spec;
 

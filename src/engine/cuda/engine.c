@@ -1,6 +1,7 @@
 /* The CUDA engine: see engine.h. */
 #include "engine/cuda/engine.h"
 
+#include "base/team.h"
 #include "points/points.h"
 
 #include <dlfcn.h>
@@ -122,6 +123,7 @@ typedef struct cuda_engine {
   const kith_cuda_api *api;
   kith_cuda_join *join;
   uint64_t n_rows;
+  kith_space space;
 } cuda_engine;
 
 static int asked_to_stop(const void *ctx) { return kith_cancelled(ctx); }
@@ -138,13 +140,36 @@ static void add(kith_tally *tally, const kith_cuda_tally *found) {
   tally->inside += found->inside;
 }
 
+typedef struct conversion {
+  const kith_space *space;
+  double *sizes;
+  uint64_t n, shares;
+} conversion;
+
+static void convert_share(void *argument, uint64_t share) {
+  const conversion *c = argument;
+  uint64_t end = kith_share_begin(c->n, share + 1, c->shares);
+  for (uint64_t i = kith_share_begin(c->n, share, c->shares); i < end; i++)
+    c->sizes[i] = kith_space_distance(c->space, c->sizes[i]);
+}
+
+/* Embedded metrics: a GPU gives sizes, since its arcsine may round otherwise than that of this machine. */
+static void convert_sizes(const cuda_engine *cuda, double *sizes, uint64_t n) {
+  enum { GRAIN = 16384 };
+  conversion c = {.space = &cuda->space, .sizes = sizes, .n = n, .shares = kith_shares(cuda->ctx, n, GRAIN)};
+  kith_each(cuda->ctx, c.shares, convert_share, &c);
+}
+
 static kith_status fill(cuda_engine *cuda, const kith_work *work, kith_cuda_tally *found,
                         kith_cuda_error *error) {
   uint64_t end = work->end_row < cuda->n_rows ? work->end_row : cuda->n_rows;
   kith_cuda_rows rows = {
       .first_row = work->first_row, .end_row = end, .neighbors = work->neighbors, .distances = work->distances};
   found->pairs = work->offsets[end - work->first_row] - work->offsets[0];
-  return cuda->api->join_fill(cuda->join, &rows, error);
+  kith_status status = cuda->api->join_fill(cuda->join, &rows, error);
+  if (!status && rows.distances && kith_space_is_embedded(&cuda->space))
+    convert_sizes(cuda, rows.distances, found->pairs);
+  return status;
 }
 
 static kith_status run(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally) {
@@ -229,8 +254,8 @@ static void destroy(kith_engine *engine) {
   kith_free(cuda);
 }
 
-kith_status kith_engine_cuda_create(kith_context *ctx, const kith_cuda_spec *spec, kith_cuda_info *info,
-                                    kith_engine **out) {
+kith_status kith_engine_cuda_create(kith_context *ctx, const kith_cuda_spec *spec, const kith_space *space,
+                                    kith_cuda_info *info, kith_engine **out) {
   kith_status status = open_session(ctx);
   if (status)
     return status;
@@ -241,8 +266,12 @@ kith_status kith_engine_cuda_create(kith_context *ctx, const kith_cuda_spec *spe
       .base = {.name = "cuda", .lanes = 1, .whole = true, .run = run, .offsets = offsets, .destroy = destroy},
       .ctx = ctx,
       .api = kith_cuda_load(NULL),
-      .n_rows = spec->a.n};
+      .n_rows = spec->a.n,
+      .space = *space};
   kith_cuda_spec own = *spec;
+  own.lattice = space->lattice;
+  own.doubt = space->lattice.n > 0 ? kith_lattice_doubt(&space->lattice, spec->predicate.limit) : INFINITY;
+  own.sizes = kith_space_is_embedded(space);
   own.stop = (kith_cuda_stop){.asked = asked_to_stop, .user = ctx};
   kith_cuda_error error = {""};
   status = cuda->api->join_create(ctx->gpu.session, &own, &cuda->join, info, &error);

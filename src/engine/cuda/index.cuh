@@ -110,5 +110,10 @@ cell_index build_index(kith_cuda_session &session, const view &points, uint64_t 
 /* Cuts an index into tiles of up to `queries` positions. */
 tiles cut_tiles(kith_cuda_session &session, const cell_index &index, const kith_grid &grid, uint32_t queries);
 
+/* Those of the tiles of an index that may meet images in the periodic box of a join, in any order: `begin` has
+ * their numbers. */
+tiles find_border_tiles(kith_cuda_session &session, const tiles &all, const cell_index &index, bool is_f64,
+                        const kith_cuda_spec &spec);
+
 } // namespace kith_cuda
 #endif

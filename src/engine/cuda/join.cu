@@ -70,22 +70,53 @@ __global__ void place_records(const record *records, uint64_t n, const uint64_t 
     neighbors[to - offsets[first]] = word;
 }
 
+/* A point of a view, as size_of sees it. */
+struct row_of {
+  const view &points;
+  uint64_t i;
+  __device__ double operator[](uint32_t c) const { return points.get(i, c); }
+};
+
+/* How sizes are found, and what becomes of them. */
+struct distance_question {
+  kith_norm norm;
+  bool roots;
+  double reach;         /* of images */
+  kith_lattice lattice; /* n is 0: there are none */
+};
+
+/* The size of a pair that belongs: in a box, that of its nearest image. */
+__device__ double size_of_pair(const row_of &a, const row_of &b, uint32_t dim,
+                               const distance_question &question) {
+  const kith_lattice &lattice = question.lattice;
+  if (lattice.n == 0)
+    return size_of(a, b, dim, question.norm, lattice, kith_shift{});
+  double least = INFINITY;
+  each_image(a, b, lattice, question.reach, [&](const kith_shift &shift) {
+    least = fmin(least, size_of(a, b, dim, question.norm, lattice, shift));
+    return true;
+  });
+  return least;
+}
+
 /* Distances of the pairs of a window, a warp a row. */
-__global__ void find_distances(view a, view b, const uint64_t *offsets, uint64_t first, uint64_t end,
-                               const uint32_t *neighbors, double *distances) {
+__global__ void find_distances(const __grid_constant__ view a, const __grid_constant__ view b,
+                               const __grid_constant__ distance_question question, const uint64_t *offsets,
+                               uint64_t first, uint64_t end, const uint32_t *neighbors, double *distances) {
   uint64_t warp = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
   uint64_t i = first + warp;
   if (i >= end)
     return;
   uint64_t base = offsets[first];
   for (uint64_t at = offsets[i] - base + threadIdx.x % 32; at < offsets[i + 1] - base; at += 32) {
-    double d2 = 0;
-    for (uint32_t c = 0; c < a.dim; c++) {
-      double t = __dsub_rn(a.get(i, c), b.get(neighbors[at], c));
-      d2 = __dadd_rn(d2, __dmul_rn(t, t));
-    }
-    distances[at] = __dsqrt_rn(d2);
+    double size = size_of_pair(row_of{a, i}, row_of{b, neighbors[at]}, a.dim, question);
+    distances[at] = question.roots ? __dsqrt_rn(size) : size;
   }
+}
+
+distance_question question(const kith_cuda_spec &spec) {
+  bool roots = spec.predicate.norm == KITH_NORM_2 && !spec.sizes;
+  return distance_question{spec.predicate.norm, roots, spec.predicate.reach, spec.lattice};
 }
 
 struct less_base {
@@ -119,6 +150,10 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
   } else if (!dense) {
     tiles = cut_tiles(session, queries(), plan.grid, plan.tile_queries);
   }
+  if (has_box())
+    border = find_border_tiles(session, tiles, queries(), is_f64, spec);
+  if (spec.limits)
+    upload_limits();
   steps = session.make<kith_step>(plan.stencil.n_steps, "the stencil");
   check(cudaMemcpyAsync(steps.get(), plan.stencil.steps, plan.stencil.n_steps * sizeof(kith_step),
                         cudaMemcpyHostToDevice, session.stream),
@@ -134,6 +169,13 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
   info.cells = cells[0];
   info.seconds_plan = planned - began;
   info.seconds_index = seconds() - planned;
+}
+
+void kith_cuda_join::upload_limits() {
+  limits = session.make<double>(a.n, "the limits of the points");
+  check(
+      cudaMemcpyAsync(limits.get(), spec.limits, a.n * sizeof(double), cudaMemcpyHostToDevice, session.stream),
+      "limits");
 }
 
 /* If the device has no room for narrow copies of the points, the grid does without them. */
@@ -208,6 +250,11 @@ join_args kith_cuda_join::arguments(operation op) const {
   args.total = total.get();
   args.end_row = UINT64_MAX;
   args.stop = stop.get();
+  args.space.limits = limits.get();
+  args.space.symmetric = spec.one_set && !spec.limits;
+  args.space.ties = has_ties(spec);
+  args.space.doubt = spec.doubt;
+  args.space.lattice = spec.lattice;
   return args;
 }
 
@@ -220,10 +267,30 @@ void kith_cuda_join::launch(const join_args &args, operation op) {
 
 void kith_cuda_join::launch_tiles(const join_args &args, operation op) {
   using launcher = void (*)(const join_args &, operation, bool, uint32_t, cudaStream_t);
+  using general_launcher = void (*)(const join_args &, operation, bool, cudaStream_t);
   static const launcher by_dim[] = {launch_join<0>, launch_join<1>, launch_join<2>,
                                     launch_join<3>, launch_join<4>, launch_join<5>,
                                     launch_join<6>, launch_join<7>, launch_join<8>};
-  by_dim[a.dim <= 8 ? a.dim : 0](args, op, is_f64, plan.tile_queries, session.stream);
+  static const general_launcher general_by_dim[] = {launch_general<0>, launch_general<1>, launch_general<2>,
+                                                    launch_general<3>, launch_general<4>, launch_general<5>,
+                                                    launch_general<6>, launch_general<7>, launch_general<8>};
+  uint32_t entry = a.dim <= 8 ? a.dim : 0;
+  if (is_general() || args.space.images)
+    general_by_dim[entry](args, op, is_f64, session.stream);
+  else
+    by_dim[entry](args, op, is_f64, plan.tile_queries, session.stream);
+}
+
+/* After the pass over the candidates as they are: the pass over their images, which adds to what that found. */
+void kith_cuda_join::launch_images(const join_args &open, operation op) {
+  if (!has_box())
+    return;
+  join_args args = open;
+  args.space.images = true;
+  args.space.border = border.begin.get();
+  args.space.open_degrees = open_degrees.get();
+  args.n_tiles = index_b.n ? border.n : 0;
+  launch_tiles(args, op);
 }
 
 void kith_cuda_join::read_tally(kith_cuda_tally *out, const char *what) {
@@ -236,10 +303,13 @@ void kith_cuda_join::read_tally(kith_cuda_tally *out, const char *what) {
 
 void kith_cuda_join::count(kith_cuda_tally *out) {
   check(cudaMemsetAsync(total.get(), 0, 2 * sizeof(kith_cuda::tally), session.stream), "count");
-  if (dense)
+  if (dense) {
     dense->count();
-  else
-    launch(arguments(COUNT), COUNT);
+  } else {
+    join_args args = arguments(COUNT);
+    launch(args, COUNT);
+    launch_images(args, COUNT);
+  }
   read_tally(out, "count");
 }
 
@@ -248,7 +318,8 @@ constexpr double COLLECT_TESTS = 12;
 
 /* Records for the pairs that are expected, and as many again; 0: collecting does not pay, or does not fit. */
 uint64_t kith_cuda_join::pool_capacity() const {
-  if (by_point() || plan.candidates < COLLECT_TESTS * plan.neighbors || !collects(a.dim))
+  bool pays = plan.candidates >= COLLECT_TESTS * plan.neighbors && collects(a.dim);
+  if (by_point() || is_general() || !pays)
     return 0;
   double records = (2 * plan.neighbors / record::IDS + 1.5) * queries().n + 1024;
   double room = 0.4 * (double)(session.memory.limit - session.memory.used);
@@ -272,6 +343,13 @@ void kith_cuda_join::find_degrees(bool collect) {
   args.doubtful = doubtful.get();
   args.pool = pool{records.get(), capacity, (unsigned long long *)(total.get() + 1)};
   launch(args, capacity ? COLLECT : DEGREES);
+  if (!has_box())
+    return;
+  open_degrees = session.make<uint32_t>(a.n, "one count per point");
+  check(cudaMemcpyAsync(open_degrees.get(), degrees.get(), a.n * sizeof(uint32_t), cudaMemcpyDeviceToDevice,
+                        session.stream),
+        "degrees");
+  launch_images(args, DEGREES);
 }
 
 void kith_cuda_join::degrees_to_host(uint64_t *out, kith_cuda_tally *tally) {
@@ -369,11 +447,12 @@ void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
     else
       launch(args, FILL);
     check_launch("rows");
+    launch_images(args, FILL);              /* behind the others, over what a record may have left there */
     if (spec.sorted || by_point() || dense) /* the latter two in no order of their own */
       sort_rows(first, end, pairs);
     if (spec.distances)
       find_distances<<<blocks_for((end - first) * 32, THREADS), THREADS, 0, session.stream>>>(
-          a, b, offsets.get(), first, end, window.neighbors.get(), window.distances.get());
+          a, b, question(spec), offsets.get(), first, end, window.neighbors.get(), window.distances.get());
     check_launch("distances");
   }
   wait("filling the table");

@@ -26,6 +26,8 @@ struct kith_cuda_join {
   kith_cuda::grid_plan plan{};
   kith_cuda::cell_index index_a, index_b; /* index_a is unused when a set is joined with itself */
   kith_cuda::tiles tiles;                 /* join_tile */
+  kith_cuda::tiles border;                /* of which those that meet images, in a periodic box */
+  kith_cuda::buffer<double> limits;       /* by row of a, if each has its own */
   std::unique_ptr<kith_cuda_dense> dense; /* join_dense, if it is that */
   kith_cuda::buffer<uint32_t> order;      /* join_point: the positions of the queries as they are to be taken */
   double expected_pairs = -1;             /* join_point: from a sample, once there was one */
@@ -33,6 +35,7 @@ struct kith_cuda_join {
   kith_cuda::buffer<int> stop;
   kith_cuda::buffer<kith_cuda::tally> total;
   kith_cuda::buffer<uint32_t> degrees;
+  kith_cuda::buffer<uint32_t> open_degrees;     /* of them, in a periodic box: the pairs that are no images */
   kith_cuda::buffer<uint8_t> doubtful;          /* tiles whose rows need a second look */
   kith_cuda::buffer<kith_cuda::record> records; /* collected pairs, if all of them were */
   uint64_t n_records = 0;
@@ -58,11 +61,15 @@ struct kith_cuda_join {
 
 private:
   bool by_point() const { return spec.kernel == KITH_KERNEL_POINT; }
+  bool has_box() const { return spec.lattice.n > 0; }
+  bool is_general() const { return kith_cuda::needs_general(spec); }
   void describe(kith_cuda_info &info, const uint64_t invalid[2]) const;
   void make_dense();
   kith_cuda::join_args arguments(kith_cuda::operation op) const;
   void launch(const kith_cuda::join_args &args, kith_cuda::operation op);
   void launch_tiles(const kith_cuda::join_args &args, kith_cuda::operation op);
+  void launch_images(const kith_cuda::join_args &args, kith_cuda::operation op);
+  void upload_limits();
   void read_tally(kith_cuda_tally *out, const char *what);
   void find_degrees(bool collect);
   uint64_t pool_capacity() const;

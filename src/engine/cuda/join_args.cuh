@@ -2,7 +2,7 @@
 #ifndef KITH_ENGINE_CUDA_JOIN_ARGS_CUH
 #define KITH_ENGINE_CUDA_JOIN_ARGS_CUH
 
-#include "engine/cuda/index.cuh"
+#include "engine/cuda/space.cuh"
 
 namespace kith_cuda {
 
@@ -56,6 +56,7 @@ struct join_args {
   uint8_t *doubtful; /* per tile: some test came within the band. Written by DEGREES, read by FILL */
   struct pool pool;  /* COLLECT */
   const int *stop;
+  space_args space; /* kernels with GENERAL */
 };
 
 /* Whether a candidate belongs to a query, by the definition. Not inlined: it is rare, and large. */
@@ -67,6 +68,18 @@ __device__ __noinline__ bool belongs(const T *query, const T *candidate, uint32_
     d2 = __dadd_rn(d2, __dmul_rn(t, t));
   }
   return d2 <= eps2;
+}
+
+/* The same in any space; the candidate is in the image of a shift. */
+template <typename T>
+__device__ __noinline__ bool belongs_in_space(const T *query, const T *candidate, const join_args &args,
+                                              double limit, const kith_shift &shift) {
+  const space_args &space = args.space;
+  double size = size_of(query, candidate, args.dim, args.predicate.norm, space.lattice, shift);
+  if (!(size <= limit))
+    return false;
+  return !space.ties || size <= space.doubt ||
+         is_nearest(query, candidate, args.dim, args.predicate, space.lattice, shift);
 }
 
 __device__ inline uint64_t sum_over_warp(uint64_t value) {

@@ -16,11 +16,16 @@
  * pair, and the same order in every run: in a row, the untested pairs of a batch of 32 steps come first, then
  * the others, by position.
  *
- * Counting a set against itself looks at each unordered pair once: at candidates that come after the query. */
+ * Counting a set against itself looks at each unordered pair once: at candidates that come after the query.
+ *
+ * GENERAL: the same in any space (space.cuh), with a norm and limits that are known when it runs, and with a
+ * pass over images in a periodic box (images.cuh). */
 #ifndef KITH_ENGINE_CUDA_JOIN_TILE_CUH
 #define KITH_ENGINE_CUDA_JOIN_TILE_CUH
 
-#include "engine/cuda/join_args.cuh"
+#include "engine/cuda/images.cuh"
+
+#include <type_traits>
 
 namespace kith_cuda {
 
@@ -36,7 +41,15 @@ constexpr uint32_t small_tile(uint32_t dim) { return dim >= 1 && dim <= 3 ? 8 : 
 /* Coordinates of a query in shared memory, padded for wide loads. */
 template <int D> constexpr int padded = D <= 1 ? 1 : D <= 2 ? 2 : D <= 4 ? 4 : 8;
 
-template <int D, int G, operation OP> struct warp_memory {
+/* What GENERAL adds to the memory of a warp. */
+template <int G, bool GENERAL> struct space_memory {};
+template <int G> struct space_memory<G, true> {
+  double limit[G]; /* of the queries, by the definition, */
+  float start[G];  /* and what their sums in float32 start from: less that */
+  image_memory image;
+};
+
+template <int D, int G, operation OP, bool GENERAL = false> struct warp_memory : space_memory<G, GENERAL> {
   static constexpr int PARTS = 32 / G; /* lanes that share the masks of a query */
   /* Masks of a lane. More candidates at a time means more of a row written before the next one's turn. */
   static constexpr int MASKS = G < 32 ? 1 : OP == FILL && D <= 3 ? 4 : 2;
@@ -78,9 +91,23 @@ __device__ __noinline__ uint32_t settle(const T *query, const T *candidates, con
   return mask;
 }
 
+/* The same in any space. */
+template <typename T>
+__device__ __noinline__ uint32_t settle_in_space(const T *query, const uint32_t *positions, uint32_t n,
+                                                 const join_args &args, double limit, const kith_shift &shift) {
+  const T *candidates = (const T *)args.c_coords;
+  uint32_t mask = 0;
+  for (uint32_t b = 0; b < n; b++)
+    if (belongs_in_space(query, candidates + (uint64_t)positions[b] * args.dim, args, limit, shift))
+      mask |= 1U << b;
+  return mask;
+}
+
 /* One warp's view of its tile. */
-template <int D, typename T, int G, operation OP> struct tile_join {
-  using shared = warp_memory<D, G, OP>;
+template <int D, typename T, int G, operation OP, bool GENERAL = false> struct tile_join {
+  using shared = warp_memory<D, G, OP, GENERAL>;
+  static constexpr int DIM = D;
+  static constexpr bool COUNTS = OP == COUNT;
   static constexpr int PARTS = shared::PARTS, MASKS = shared::MASKS, HELD = shared::HELD;
   static constexpr uint32_t CHUNK = shared::CHUNK;
   static constexpr bool WRITES = shared::WRITES;
@@ -98,8 +125,9 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   uint64_t row = 0;
   uint32_t x_first = 0, x_last = 0;
   bool accepts = false; /* its cells and those around are even: pairs may be accepted untested */
-  double origin[sizeof(T) == 8 && D ? D : 1];
+  double origin[sizeof(T) == 8 && D && !GENERAL ? D : 1]; /* GENERAL: in memory.image */
   float band = 0, prune_band = 0;
+  uint32_t n_rows = 0; /* GENERAL: that its candidates are in */
   /* the runs of a batch */
   uint32_t n_test = 0, n_inside = 0;
   uint32_t self_inside = UINT32_MAX;       /* the place of query `mine` among those accepted untested */
@@ -120,6 +148,19 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   }
   __device__ const T *candidate(uint32_t position) const {
     return (const T *)args.c_coords + (uint64_t)position * dim();
+  }
+  /* Whether each pair is looked at once, and counted in both orders. */
+  __device__ bool is_symmetric() const {
+    if constexpr (GENERAL)
+      return OP == COUNT && args.space.symmetric;
+    else
+      return OP == COUNT && args.one_set;
+  }
+  __device__ bool sees_images() const {
+    if constexpr (GENERAL)
+      return args.space.images;
+    else
+      return false;
   }
 
   /* ---- the tile ---- */
@@ -213,6 +254,77 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     band = near ? narrowed.band : INFINITY;
   }
 
+  /* ---- the tile in any space ---- */
+
+  /* The limits of the queries. The band is that of the largest limit of all: for a smaller one, all errors that
+   * are in proportion to the limit are smaller, and those of subnormal numbers are covered by the spare of the
+   * band, which is 2^-23 of the largest limit (docs/exactness.md). */
+  __device__ void load_limits() {
+    bool is_query = lane < n_queries;
+    bool own = is_query && args.space.limits;
+    double limit = own ? args.space.limits[memory.own_id[is_query ? lane : 0]] : args.predicate.limit;
+    if (lane < G) {
+      memory.limit[lane] = limit;
+      memory.start[lane] = own ? (float)-limit : args.predicate.minus_limit;
+    }
+    if (lane == 0)
+      for (uint32_t i = 0; i < KITH_MAX_AXES; i++)
+        memory.image.walk.shift.by[i] = memory.image.walk.shift.turns[i] = 0;
+    __syncwarp();
+  }
+
+  /* Like load_queries; moved to the image that the tile is in, if this is the pass over images. Relative to the
+   * first position of the tile if they are float64, and to the middle of the moved box. */
+  __device__ void stage_queries() {
+    band = INFINITY;
+    if constexpr (D > 0) {
+      bool is_query = lane < n_queries;
+      bool moves = sees_images();
+      const T *from = query(memory.own[is_query ? lane : 0]);
+      if (!moves && lane < D)
+        memory.image.origin[lane] = sizeof(T) == 8 ? (double)query(begin)[lane] : 0;
+      __syncwarp();
+      double size = 0;
+#pragma unroll
+      for (int c = 0; c < D; c++) {
+        double x = from[c];
+        if (moves)
+          x += memory.image.shift[c];
+        x -= memory.image.origin[c];
+        size = kith_norm_add(args.predicate.norm, size, x);
+        if (lane < G) /* far from candidates, and from those that are not there: at +INFINITY */
+          memory.queries[lane * padded<D> + c] = is_query ? (float)x : -INFINITY;
+        if (PRUNES)
+          bound(c, (float)x);
+      }
+      choose_band(size, moves);
+    }
+    __syncwarp();
+  }
+
+  /* `size`: of this lane's query, from the origin. Where a pair may belong in two images, the filter may accept
+   * only what no second one can: below -band - 2 (limit - doubt) sizes are below the doubt. */
+  __device__ void choose_band(double size, bool moves) {
+#pragma unroll
+    for (int step = 16; step; step /= 2)
+      size = fmax(size, __shfl_xor_sync(ALL_LANES, size, step));
+    kith_predicate predicate = args.predicate;
+    double h = kith_norm_distance(predicate.norm, size) * (1 + 0x1p-20);
+    if (moves)
+      h += image_pass<tile_join>(*this).rounding();
+    bool relative = sizeof(T) == 8 || moves;
+    bool filters = relative ? kith_predicate_narrow(&predicate, D, h) : predicate.filter;
+    double margin = args.space.ties ? predicate.limit - args.space.doubt : 0;
+    if (!filters || margin > 0x1p-10 * predicate.limit) {
+      band = prune_band = INFINITY;
+      return;
+    }
+    band = predicate.band;
+    if (margin > 0)
+      band = (float)((double)band * (1 + 0x1p-20) + 2 * margin);
+    prune_band = (float)predicate.limit * 0x1p-20f + (relative ? 3 * band : 0);
+  }
+
   __device__ void enter(uint32_t tile) {
     begin = args.tile_begin[tile];
     end = args.tile_begin[tile + 1];
@@ -226,8 +338,15 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     list_queries();
     if (n_queries == 0)
       return;
-    accepts = may_accept();
-    load_queries();
+    if constexpr (GENERAL) {
+      accepts = !args.space.limits && !args.space.ties && !sees_images() && may_accept();
+      load_limits();
+      if (!sees_images())
+        stage_queries();
+    } else {
+      accepts = may_accept();
+      load_queries();
+    }
   }
 
   /* ---- the runs ---- */
@@ -291,10 +410,16 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   /* Lays the runs of steps [s, s + 32) end to end. */
   __device__ void list_runs(uint32_t s) {
     run run;
-    bool is_step = s + lane < args.n_steps;
-    if (is_step)
+    bool is_step = s + lane < (GENERAL ? n_rows : args.n_steps);
+    if constexpr (GENERAL) {
+      if (is_step && sees_images())
+        run = image_pass<tile_join>(*this).find_run(s + lane);
+      else if (is_step)
+        run = find_run(s + lane);
+    } else if (is_step) {
       run = find_run(s + lane);
-    if (OP == COUNT && args.one_set && is_step)
+    }
+    if (is_symmetric() && is_step && !sees_images())
       keep_following(run);
     uint32_t front = run.inside_begin - run.begin;
     uint32_t middle = run.inside_end - run.inside_begin;
@@ -311,6 +436,8 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     __syncwarp();
     bool in_batch = args.one_set && args.own_step >= s && args.own_step < s + 32;
     own_row = in_batch && (OP == COUNT || (WRITES && args.drop_self));
+    if constexpr (GENERAL)
+      own_row = own_row && !sees_images() && (OP != COUNT || is_symmetric());
     if (WRITES)
       find_self(run, at, args.own_step - s);
   }
@@ -477,6 +604,28 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     return s;
   }
 
+  /* The same in any norm. */
+  __device__ float beyond_box_in_norm(const float *x) const {
+    if (args.predicate.norm == KITH_NORM_2)
+      return beyond_box(x);
+    bool sums = args.predicate.norm == KITH_NORM_1;
+    float s = sums ? args.predicate.minus_limit : 0;
+#pragma unroll
+    for (int c = 0; c < D; c++) {
+      float t = fmaxf(fmaxf(memory.low[c] - x[c], x[c] - memory.high[c]), 0.0f);
+      s = sums ? s + t : fmaxf(s, t);
+    }
+    return sums ? s : s + args.predicate.minus_limit;
+  }
+
+  /* Coordinate c of a candidate as it is staged. */
+  __device__ float stage(T x, int c) const {
+    if constexpr (!GENERAL)
+      return sizeof(T) == 8 ? (float)(x - origin[c]) : (float)x;
+    else
+      return sizeof(T) == 8 || sees_images() ? (float)((double)x - memory.image.origin[c]) : (float)x;
+  }
+
   /* Puts candidates into the queue, behind the n that wait there, without those that lie too far away. */
   __device__ uint32_t enqueue(const batch &batch, uint32_t n) {
 #pragma unroll
@@ -485,10 +634,12 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       if constexpr (D > 0) {
 #pragma unroll
         for (int c = 0; c < D; c++)
-          x[c] = sizeof(T) == 8 ? (float)(batch.coords[p][c] - origin[c]) : (float)batch.coords[p][c];
+          x[c] = stage(batch.coords[p][c], c);
       }
       bool kept = batch.exists[p];
-      if constexpr (PRUNES)
+      if constexpr (PRUNES && GENERAL)
+        kept = kept && !(beyond_box_in_norm(x) > prune_band);
+      else if constexpr (PRUNES)
         kept = kept && !(beyond_box(x) > prune_band);
       uint32_t all = __ballot_sync(ALL_LANES, kept);
       if (kept) {
@@ -536,7 +687,36 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     return s;
   }
 
+  /* The same in any norm, for query t. */
+  template <kith_norm NORM>
+  __device__ float excess_in(const float (&x)[D ? D : 1], const float (&q)[D ? D : 1], uint32_t t) const {
+    if constexpr (GENERAL) {
+      float start = memory.start[t];
+      float s = NORM == KITH_NORM_MAX ? 0 : start;
+#pragma unroll
+      for (int c = 0; c < D; c++) {
+        float d = x[c] - q[c];
+        s = NORM == KITH_NORM_2 ? fmaf(d, d, s) : NORM == KITH_NORM_1 ? s + fabsf(d) : fmaxf(s, fabsf(d));
+      }
+      return NORM == KITH_NORM_MAX ? s + start : s;
+    } else {
+      return excess(x, q);
+    }
+  }
+
+  /* Calls f with the norm as a constant, so that no loop asks for it. */
+  template <typename F> __device__ auto in_norm(F f) const {
+    if constexpr (GENERAL) {
+      if (args.predicate.norm == KITH_NORM_1)
+        return f(std::integral_constant<kith_norm, KITH_NORM_1>());
+      if (args.predicate.norm == KITH_NORM_MAX)
+        return f(std::integral_constant<kith_norm, KITH_NORM_MAX>());
+    }
+    return f(std::integral_constant<kith_norm, KITH_NORM_2>());
+  }
+
   /* The masks of a chunk in float32. */
+  template <kith_norm NORM>
   __device__ void filter(const float (&x)[HELD][D ? D : 1], uint32_t (&masks)[MASKS], float &nearest) const {
 #pragma unroll 2
     for (uint32_t t = 0; t < n_queries; t++) {
@@ -544,7 +724,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       read_query(t, q);
 #pragma unroll
       for (int p = 0; p < HELD; p++) {
-        float s = excess(x[p], q);
+        float s = excess_in<NORM>(x[p], q, t);
         nearest = fminf(nearest, fabsf(s));
         uint32_t votes = __ballot_sync(ALL_LANES, __float_as_int(s) < 0);
         masks[p / PARTS] = lane == p % PARTS * G + t ? votes : masks[p / PARTS];
@@ -553,33 +733,36 @@ template <int D, typename T, int G, operation OP> struct tile_join {
   }
 
   /* The number of pairs instead, over all queries and the candidates of this lane. */
+  template <kith_norm NORM>
   __device__ uint32_t filter_count(const float (&x)[HELD][D ? D : 1], float &nearest) const {
     uint32_t count = 0;
 #pragma unroll 4
     for (uint32_t t = 0; t < n_queries; t++)
-      count += count_row(x, t, nearest);
+      count += count_row<NORM>(x, t, nearest);
     return count;
   }
 
   /* The number of pairs of each query with the candidates of this lane, added to those so far, or taken from
    * them. Eight queries at a time: counts are in registers, whose numbers must be known. */
+  template <kith_norm NORM>
   __device__ void count_rows(const float (&x)[HELD][D ? D : 1], int sign, float &nearest) {
 #pragma unroll
     for (int first = 0; first < G; first += 8)
       if (first < n_queries) {
 #pragma unroll
         for (int t = first; t < first + 8; t++)
-          row_count[t] += sign * count_row(x, t, nearest);
+          row_count[t] += sign * count_row<NORM>(x, t, nearest);
       }
   }
 
+  template <kith_norm NORM>
   __device__ int count_row(const float (&x)[HELD][D ? D : 1], int t, float &nearest) const {
     float q[D ? D : 1];
     read_query(t, q);
     uint32_t count = 0;
 #pragma unroll
     for (int p = 0; p < HELD; p++) {
-      float s = excess(x[p], q);
+      float s = excess_in<NORM>(x[p], q, t);
       nearest = fminf(nearest, fabsf(s));
       count += __float_as_uint(s) >> 31;
     }
@@ -682,8 +865,12 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     for (int m = 0; m < MASKS; m++) {
       uint32_t first = 32 * (m * PARTS + part);
       uint32_t here = has() && n > first ? min(n - first, 32U) : 0;
-      masks[m] = settle(query(memory.own[has() ? mine : 0]), (const T *)args.c_coords,
-                        memory.queue_position + first, here, dim(), args.predicate.limit);
+      if constexpr (GENERAL)
+        masks[m] = settle_in_space(query(memory.own[has() ? mine : 0]), memory.queue_position + first, here,
+                                   args, memory.limit[mine], memory.image.walk.shift);
+      else
+        masks[m] = settle(query(memory.own[has() ? mine : 0]), (const T *)args.c_coords,
+                          memory.queue_position + first, here, dim(), args.predicate.limit);
     }
   }
 
@@ -695,19 +882,28 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     }
   }
 
+  /* Whether a candidate belongs to query t. */
+  __device__ bool is_pair(uint32_t t, uint32_t position) const {
+    if constexpr (GENERAL)
+      return belongs_in_space(query(memory.own[t]), candidate(position), args, memory.limit[t],
+                              memory.image.walk.shift);
+    else
+      return belongs(query(memory.own[t]), candidate(position), dim(), args.predicate.limit);
+  }
+
   /* Whether candidate i of the queue belongs to query t and is admitted by its id; `near` is what float32 says.
    */
   __device__ bool check(bool near, float s, uint32_t t, uint32_t i, uint32_t n) const {
     if (D == 0 || !(fabsf(s) > band))
-      near = i < n &&
-             belongs(query(memory.own[t]), candidate(memory.queue_position[i]), dim(), args.predicate.limit);
+      near = i < n && is_pair(t, memory.queue_position[i]);
     return near && (!args.half || memory.queue_id[i] > memory.own_id[t]);
   }
 
   /* Writes the neighbours among the first n candidates of the queue to the rows: the lanes that hold neighbours
    * of a query write them side by side. CHECKED: float32 may not be enough, or not all pairs are to be
    * reported. */
-  template <bool CHECKED> __device__ void write_rows(const float (&x)[HELD][D ? D : 1], uint32_t n) {
+  template <bool CHECKED, kith_norm NORM>
+  __device__ void write_rows(const float (&x)[HELD][D ? D : 1], uint32_t n) {
     uint32_t id[HELD];
     uint32_t self[HELD]; /* the query that the candidate is */
 #pragma unroll
@@ -725,7 +921,7 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       uint32_t *row = memory.row_at[t];
 #pragma unroll
       for (int p = 0; p < HELD; p++) {
-        float s = excess(x[p], q);
+        float s = excess_in<NORM>(x[p], q, t);
         bool near = D > 0 && __float_as_int(s) < 0;
         if (CHECKED)
           near = check(near, s, t, p * 32 + lane, n);
@@ -755,31 +951,33 @@ template <int D, typename T, int G, operation OP> struct tile_join {
       tested += (uint64_t)n * n_queries;
     float nearest = INFINITY;
     if constexpr (OP == FILL) {
-      if (args.half || doubts)
-        write_rows<true>(x, n);
-      else
-        write_rows<false>(x, n);
+      in_norm([&](auto norm) {
+        if (args.half || doubts)
+          write_rows<true, norm>(x, n);
+        else
+          write_rows<false, norm>(x, n);
+      });
       return;
     }
     if constexpr (COUNTS_ROWS) {
       if (!args.half) {
-        count_rows(x, 1, nearest);
+        in_norm([&](auto norm) { count_rows<norm>(x, 1, nearest); });
         if (!__any_sync(ALL_LANES, !(nearest > band)))
           return;
-        count_rows(x, -1, nearest); /* as if nothing had happened */
+        in_norm([&](auto norm) { count_rows<norm>(x, -1, nearest); }); /* as if nothing had happened */
       }
     }
     bool admission = needs_admission(n);
     uint32_t masks[MASKS] = {};
     if constexpr (D > 0) {
       if (OP == COUNT && !admission) {
-        uint32_t count = filter_count(x, nearest);
+        uint32_t count = in_norm([&](auto norm) { return filter_count<norm>(x, nearest); });
         if (!__any_sync(ALL_LANES, !(nearest > band))) {
           found += count;
           return;
         }
       } else {
-        filter(x, masks, nearest);
+        in_norm([&](auto norm) { filter<norm>(x, masks, nearest); });
       }
     }
     if (D == 0 || __any_sync(ALL_LANES, !(nearest > band))) {
@@ -825,7 +1023,14 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     if constexpr (COUNTS_ROWS)
       found += sum_rows();
     if (OP == COUNT) {
-      counted += args.one_set ? 2 * found + (lane < n_queries ? 1 : 0) : found;
+      counted += is_symmetric() ? 2 * found + (lane < n_queries && !sees_images() ? 1 : 0) : found;
+      return;
+    }
+    if (sees_images()) { /* there were others before */
+      if (has() && part == 0) {
+        args.degrees[memory.own_id[mine]] += (uint32_t)found;
+        counted += found;
+      }
       return;
     }
     if (lane == 0)
@@ -838,40 +1043,67 @@ template <int D, typename T, int G, operation OP> struct tile_join {
     }
   }
 
+  /* FILL: where the rows of the tile begin, and whether they need a second look. */
+  __device__ void open_rows(uint32_t tile) {
+    doubts = sees_images() || args.doubtful[tile];
+    if (lane >= n_queries)
+      return;
+    uint32_t id = memory.own_id[lane];
+    memory.row_at[lane] = args.neighbors + (args.offsets[id] - args.offsets[args.first_row]);
+    if (sees_images())
+      memory.row_at[lane] += args.space.open_degrees[id];
+  }
+
+  /* Takes the rows of the stencil from step `first` on. */
+  __device__ void take_rows(uint32_t first, uint32_t n) {
+    for (uint32_t s = first; s < n; s += 32) {
+      list_runs(s);
+      take_inside();
+      take_tests();
+    }
+  }
+
   __device__ void run_tile(uint32_t tile) {
     enter(tile);
     if (n_queries == 0)
       return;
     have = 0;
-    if (OP == FILL)
-      doubts = args.doubtful[tile];
-    if (OP == FILL && lane < n_queries)
-      memory.row_at[lane] = args.neighbors + (args.offsets[memory.own_id[lane]] - args.offsets[args.first_row]);
-    uint32_t first = OP == COUNT && args.one_set ? args.own_step : 0;
-    for (uint32_t s = first; s < args.n_steps; s += 32) {
-      list_runs(s);
-      take_inside();
-      take_tests();
+    if constexpr (OP == FILL)
+      open_rows(tile);
+    uint32_t first = is_symmetric() ? args.own_step : 0;
+    if constexpr (GENERAL) {
+      image_pass<tile_join> images(*this);
+      n_rows = args.n_steps;
+      bool more = sees_images() ? images.begin() : true;
+      while (more) {
+        take_rows(sees_images() ? 0 : first, n_rows);
+        more = sees_images() && images.go_on();
+      }
+    } else {
+      take_rows(first, args.n_steps);
     }
     finish(tile);
   }
 };
 
 /* Blocks that a multiprocessor is to hold at least. Counting is short on warps that could hide its latencies,
- * and does not need the registers; in more dimensions it does. */
-constexpr int least_blocks(int dim, operation op) {
-  return dim >= 1 && dim <= 3 && (op == COUNT || op == DEGREES) ? 12 : 1;
+ * and does not need the registers; in more dimensions it does, and GENERAL needs some more. */
+constexpr int least_blocks(int dim, operation op, bool general) {
+  return dim >= 1 && dim <= 3 && (op == COUNT || op == DEGREES) ? general ? 8 : 12 : 1;
 }
 
-template <int D, typename T, int G, operation OP>
-__global__ void __launch_bounds__(32 * WARPS, least_blocks(D, OP))
+template <int D, typename T, int G, operation OP, bool GENERAL = false>
+__global__ void __launch_bounds__(32 * WARPS, least_blocks(D, OP, GENERAL))
     join_tile(const __grid_constant__ join_args args) {
-  __shared__ warp_memory<D, G, OP> memory[WARPS];
-  tile_join<D, T, G, OP> join(args, memory[threadIdx.x / 32]);
+  __shared__ warp_memory<D, G, OP, GENERAL> memory[WARPS];
+  tile_join<D, T, G, OP, GENERAL> join(args, memory[threadIdx.x / 32]);
   uint64_t tile = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
   if (tile >= args.n_tiles || *(const volatile int *)args.stop)
     return;
-  join.run_tile((uint32_t)tile);
+  if constexpr (GENERAL)
+    join.run_tile(args.space.images ? args.space.border[tile] : (uint32_t)tile);
+  else
+    join.run_tile((uint32_t)tile);
   uint64_t pairs = sum_over_warp(join.counted);
   if (join.lane == 0 && OP != FILL) {
     atomicAdd(&args.total->pairs, (unsigned long long)pairs);
@@ -886,6 +1118,9 @@ constexpr bool collects(uint32_t dim) { return dim >= 3; }
 /* Launches the instance for a dimension (0: any) on args.n_tiles tiles; one per translation unit. */
 template <int D>
 void launch_join(const join_args &args, operation op, bool is_f64, uint32_t tile_queries, cudaStream_t stream);
+
+/* The same with GENERAL, for tiles of any size; collecting is not among its operations. */
+template <int D> void launch_general(const join_args &args, operation op, bool is_f64, cudaStream_t stream);
 
 } // namespace kith_cuda
 #endif

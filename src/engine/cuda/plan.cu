@@ -128,7 +128,8 @@ struct sample_question {
   uint32_t dims[KITH_GRID_DIMS];
   double inverse_reach;
   double half_widths[N_SIDES];
-  double eps2;
+  kith_norm norm;
+  double limit;
 };
 
 enum { N_COUNTS = (KITH_GRID_DIMS + 1) * N_SIDES };
@@ -153,10 +154,10 @@ __global__ void count_candidates(sample_question question, unsigned *counts) {
       if (side < N_SIDES)
         atomicAdd(&local[j][side], 1U);
     }
-    double square = 0;
+    double size = 0;
     for (uint32_t c = 0; side == 0 && c < question.dim; c++)
-      square += (query[c] - point[c]) * (query[c] - point[c]);
-    if (side == 0 && square <= question.eps2)
+      size = kith_norm_add(question.norm, size, query[c] - point[c]);
+    if (side == 0 && size <= question.limit)
       atomicAdd(&local[KITH_GRID_DIMS][0], 1U);
   }
   __syncthreads();
@@ -454,8 +455,15 @@ std::vector<double> planner::candidates() {
   uint32_t n_dims = grid_spec.k;
   auto device = session.make<unsigned>(N_COUNTS, "planning");
   check(cudaMemsetAsync(device.get(), 0, N_COUNTS * sizeof(unsigned), session.stream), "plan");
-  sample_question question{points.get(), queries.get(),       n_sample, n_queries, dim, n_dims, {}, 0,
-                           {},           spec.predicate.limit};
+  sample_question question{};
+  question.points = points.get();
+  question.queries = queries.get();
+  question.n_points = n_sample;
+  question.n_queries = n_queries;
+  question.dim = dim;
+  question.n_dims = n_dims;
+  question.norm = spec.predicate.norm;
+  question.limit = spec.predicate.limit;
   for (int s = 0; s < N_SIDES; s++)
     question.half_widths[s] = half_width(SIDES[s]);
   memcpy(question.dims, grid_spec.dims, sizeof question.dims);
@@ -498,6 +506,8 @@ option planner::choose(const std::vector<double> &counts) {
     for (int s = 0; s < N_SIDES; s++)
       for (uint32_t queries : {small_tile(dim <= 8 ? dim : 0), 32U}) {
         if ((spec.index_dims && k != spec.index_dims) || rows_of(k, SIDES[s]) > MAX_ROWS)
+          continue;
+        if (queries < 32 && needs_general(spec)) /* its kernels hold 32 */
           continue;
         option o = weigh(setting, k, s, queries, counts[(k - 1) * N_SIDES + s]);
         if (o.cost < best.cost)
@@ -555,8 +565,9 @@ double planner::blur(const dense_plan &dense) const {
 dense_plan planner::choose_dense(const option &grid) const {
   enum { MOST_BLUR = 3 };
   dense_plan dense = center_points();
-  bool may = spec.kernel == KITH_KERNEL_AUTO && n_spread > 0 &&
-             sqrt(spec.predicate.eps2) * dense.scale < 0x1p40; /* sums stay finite; beyond, all pairs belong */
+  bool plain = !needs_general(spec) && spec.lattice.n == 0;
+  bool may = plain && spec.kernel == KITH_KERNEL_AUTO && n_spread > 0 &&
+             sqrt(spec.predicate.limit) * dense.scale < 0x1p40; /* sums stay finite; beyond, all pairs belong */
   if (!may || !dense.wanted || spec.brute) {
     dense.wanted = may && dense.wanted;
     return dense;

@@ -1,0 +1,82 @@
+/* The definition in any space: norms, a limit for every query, images in a periodic box. For the kernels with
+ * GENERAL set; the others know one limit, and open Euclidean space only. */
+#ifndef KITH_ENGINE_CUDA_SPACE_CUH
+#define KITH_ENGINE_CUDA_SPACE_CUH
+
+#include "engine/cuda/index.cuh"
+
+namespace kith_cuda {
+
+/* Whether a pair may have two images within the limit. */
+inline bool has_ties(const kith_cuda_spec &spec) {
+  return spec.lattice.n > 0 && spec.doubt < spec.predicate.limit;
+}
+
+/* Whether a join needs these kernels for the points as they are; for images in a periodic box, every one does.
+ */
+inline bool needs_general(const kith_cuda_spec &spec) {
+  return spec.predicate.norm != KITH_NORM_2 || spec.limits || has_ties(spec);
+}
+
+/* What a join in such a space needs to know beside the predicate, whose limit is the largest of all. */
+struct space_args {
+  const double *limits;         /* by id of the query; NULL: all have the predicate's */
+  bool symmetric;               /* COUNT: pairs are looked at once, and counted in both orders */
+  bool images;                  /* this is the pass over images, */
+  bool ties;                    /* a pair may have two images within the limit, */
+  double doubt;                 /* if its size is larger than this: then the nearer one counts */
+  const uint32_t *border;       /* images: the tiles that have any */
+  const uint32_t *open_degrees; /* images, FILL: pairs that are in the rows already, by id */
+  kith_lattice lattice;         /* n is 0: there is no box */
+};
+
+/* The size of the difference of two points, by the definition; the second is in the image of a shift. Points
+ * are anything that [c] gives their coordinates of. */
+template <typename P>
+__device__ double size_of(const P &query, const P &candidate, uint32_t dim, kith_norm norm,
+                          const kith_lattice &lattice, const kith_shift &shift) {
+  double size = 0;
+  for (uint32_t c = 0, i = 0; c < dim; c++) {
+    double t = __dsub_rn((double)query[c], (double)candidate[c]);
+    if (i < lattice.n && lattice.axis[i] == c)
+      t = __dadd_rn(t, shift.by[i++]);
+    size = kith_norm_add(norm, size, t);
+  }
+  return size;
+}
+
+/* All images of a pair that may be within reach: calls see(shift) until it says no. */
+template <typename P, typename F>
+__device__ void each_image(const P &query, const P &candidate, const kith_lattice &lattice, double reach,
+                           F see) {
+  kith_differences differences;
+  differences.reach = reach;
+  for (uint32_t i = 0; i < lattice.n; i++) {
+    uint32_t c = lattice.axis[i];
+    differences.low[i] = differences.high[i] = __dsub_rn((double)query[c], (double)candidate[c]);
+  }
+  kith_shift_walk walk;
+  bool more = kith_shift_first(&lattice, &differences, &walk);
+  while (more && see(walk.shift))
+    more = kith_shift_next(&lattice, &differences, &walk);
+}
+
+/* Whether no other image of a pair is nearer, and no equally near one comes first. */
+template <typename T>
+__device__ __noinline__ bool is_nearest(const T *query, const T *candidate, uint32_t dim,
+                                        const kith_predicate &predicate, const kith_lattice &lattice,
+                                        const kith_shift &found) {
+  double size = size_of(query, candidate, dim, predicate.norm, lattice, found);
+  bool nearest = true;
+  each_image(query, candidate, lattice, predicate.reach, [&](const kith_shift &shift) {
+    if (kith_shift_equals(&lattice, &shift, &found))
+      return true;
+    double other = size_of(query, candidate, dim, predicate.norm, lattice, shift);
+    nearest = !(other < size || (other == size && kith_shift_before(&lattice, &shift, &found)));
+    return nearest;
+  });
+  return nearest;
+}
+
+} // namespace kith_cuda
+#endif
