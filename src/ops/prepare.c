@@ -40,6 +40,11 @@ static kith_status check_kernel(kith_join *j) {
     return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
                      "the kernel point has cells of side eps in at most 6 dimensions: leave cell_side out, and "
                      "index_dims at 6 or less");
+  if (j->space.norm != KITH_NORM_2 || j->space.lattice.n > 0 || opt->eps_of)
+    return kith_fail(
+        j->ctx, KITH_ERR_ARGUMENT,
+        "the kernel point knows neither periodic boxes nor a radius for every point nor the metrics "
+        "manhattan and chebyshev: leave the choice of the kernel to kith");
   return KITH_OK;
 }
 
@@ -193,18 +198,16 @@ static bool needs_gpu(const kith_join *j) {
   return uses_device_memory(j) || j->options.kernel != KITH_KERNEL_AUTO;
 }
 
-/* Why a GPU cannot join in this space yet; NULL if it can. */
+/* What a GPU cannot do: points find their places in a space, and embedded metrics their distances, on the CPU.
+ * NULL: it can. */
 static const char *beyond_gpu(const kith_join *j) {
-  if (j->space.norm != KITH_NORM_2)
-    return "this metric";
-  if (j->space.lattice.n > 0)
-    return "a periodic box";
-  if (j->options.eps_of)
-    return "a radius for every point";
-  if (kith_space_is_embedded(&j->space) && (j->a->device || j->b->device))
-    return "this metric on points in its memory";
-  if (kith_space_is_embedded(&j->space) && j->options.distances)
-    return "distances of this metric";
+  bool on_device = j->a->device || j->b->device;
+  if (kith_space_is_embedded(&j->space) && on_device)
+    return "this metric on points in the memory of a GPU: give it points in host memory";
+  if (j->space.lattice.n > 0 && on_device)
+    return "periodic boxes on points in the memory of a GPU: give it points in host memory";
+  if (kith_space_is_embedded(&j->space) && j->options.distances && j->options.on_device)
+    return "distances of this metric in the memory of a GPU: ask for a table in host memory";
   return NULL;
 }
 
@@ -226,9 +229,10 @@ static kith_status prepare_gpu(kith_join *j) {
                          .cells = opt->cells,
                          .order = opt->order,
                          .threads_per_query = opt->threads_per_query ? opt->threads_per_query : 1,
-                         .predicate = j->predicate};
+                         .predicate = j->predicate,
+                         .limits = j->limits};
   kith_stage_begin(j->ctx, "index", 0.05);
-  kith_status status = kith_engine_cuda_create(j->ctx, &spec, &j->gpu, &j->engine);
+  kith_status status = kith_engine_cuda_create(j->ctx, &spec, &j->space, &j->gpu, &j->engine);
   if (status)
     return status;
   j->on_gpu = true;
@@ -346,15 +350,14 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
   if ((status = make_predicate(j)))
     return status;
   const char *beyond = beyond_gpu(j);
-  if (beyond && (ctx->engine == KITH_ENGINE_CUDA || needs_gpu(j)))
-    return kith_fail(ctx, KITH_ERR_UNSUPPORTED, "the engine cuda does not know %s yet: choose the engine cpu",
-                     beyond);
+  if (beyond) /* all of it is about the memory of a GPU, which the CPU has no use for */
+    return kith_fail(ctx, KITH_ERR_UNSUPPORTED, "the engine cuda does not know %s", beyond);
   double began = kith_seconds();
   if ((status = embed(j)))
     return status;
   j->seconds_embed = kith_seconds() - began;
   uint64_t n_points = j->a->n + (j->one_set ? 0 : j->b->n);
-  if (beyond || !kith_cuda_wanted(ctx, n_points, needs_gpu(j)))
+  if (!kith_cuda_wanted(ctx, n_points, needs_gpu(j)))
     return prepare_cpu(j);
   status = prepare_gpu(j);
   return status && may_fall_back(j, status) ? prepare_cpu(j) : status;
