@@ -86,20 +86,27 @@ struct distance_question {
 };
 
 /* The size of a pair that belongs: in a box, that of its nearest image. */
+template <bool BOX>
 __device__ double size_of_pair(const row_of &a, const row_of &b, uint32_t dim,
                                const distance_question &question) {
   const kith_lattice &lattice = question.lattice;
-  if (lattice.n == 0)
-    return size_of(a, b, dim, question.norm, lattice, kith_shift{});
-  double least = INFINITY;
-  each_image(a, b, lattice, question.reach, [&](const kith_shift &shift) {
-    least = fmin(least, size_of(a, b, dim, question.norm, lattice, shift));
-    return true;
-  });
-  return least;
+  if constexpr (!BOX) {
+    double size = 0;
+    for (uint32_t c = 0; c < dim; c++)
+      size = kith_norm_add(question.norm, size, __dsub_rn(a[c], b[c]));
+    return size;
+  } else {
+    double least = INFINITY;
+    each_image(a, b, lattice, question.reach, [&](const kith_shift &shift) {
+      least = fmin(least, size_of(a, b, dim, question.norm, lattice, shift));
+      return true;
+    });
+    return least;
+  }
 }
 
 /* Distances of the pairs of a window, a warp a row. */
+template <bool BOX>
 __global__ void find_distances(const __grid_constant__ view a, const __grid_constant__ view b,
                                const __grid_constant__ distance_question question, const uint64_t *offsets,
                                uint64_t first, uint64_t end, const uint32_t *neighbors, double *distances) {
@@ -109,14 +116,9 @@ __global__ void find_distances(const __grid_constant__ view a, const __grid_cons
     return;
   uint64_t base = offsets[first];
   for (uint64_t at = offsets[i] - base + threadIdx.x % 32; at < offsets[i + 1] - base; at += 32) {
-    double size = size_of_pair(row_of{a, i}, row_of{b, neighbors[at]}, a.dim, question);
+    double size = size_of_pair<BOX>(row_of{a, i}, row_of{b, neighbors[at]}, a.dim, question);
     distances[at] = question.roots ? __dsqrt_rn(size) : size;
   }
-}
-
-distance_question question(const kith_cuda_spec &spec) {
-  bool roots = spec.predicate.norm == KITH_NORM_2 && !spec.sizes;
-  return distance_question{spec.predicate.norm, roots, spec.predicate.reach, spec.lattice};
 }
 
 struct less_base {
@@ -423,6 +425,15 @@ uint64_t kith_cuda_join::offset_of(uint64_t row) {
   return *value;
 }
 
+void kith_cuda_join::launch_distances(uint64_t first, uint64_t end) {
+  distance_question question{spec.predicate.norm, spec.predicate.norm == KITH_NORM_2 && !spec.sizes,
+                             spec.predicate.reach, spec.lattice};
+  auto kernel = has_box() ? find_distances<true> : find_distances<false>;
+  kernel<<<blocks_for((end - first) * 32, THREADS), THREADS, 0, session.stream>>>(
+      a, b, question, offsets.get(), first, end, window.neighbors.get(), window.distances.get());
+  check_launch("distances");
+}
+
 /* Makes rows [first, end) on the device. */
 void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
   uint64_t pairs = offset_of(end) - offset_of(first);
@@ -451,9 +462,7 @@ void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
     if (spec.sorted || by_point() || dense) /* the latter two in no order of their own */
       sort_rows(first, end, pairs);
     if (spec.distances)
-      find_distances<<<blocks_for((end - first) * 32, THREADS), THREADS, 0, session.stream>>>(
-          a, b, question(spec), offsets.get(), first, end, window.neighbors.get(), window.distances.get());
-    check_launch("distances");
+      launch_distances(first, end);
   }
   wait("filling the table");
   window.first = first;

@@ -76,6 +76,7 @@ private:
   void find_offsets(kith_cuda_tally *tally);
   uint64_t offset_of(uint64_t row);
   void sort_rows(uint64_t first, uint64_t end, uint64_t pairs);
+  void launch_distances(uint64_t first, uint64_t end);
   void make_window(uint64_t first, uint64_t end);
   void cover(uint64_t first, uint64_t end);
 

@@ -176,24 +176,28 @@ struct shape {
   double accepts; /* rows that accept anything */
 };
 
-shape measure(uint32_t k, double side) {
+/* What a size of at most 1 leaves for one more dimension, given that of the others. */
+double room_beside(kith_norm norm, double size) {
+  return norm == KITH_NORM_2 ? sqrt(1 - size) : norm == KITH_NORM_1 ? 1 - size : 1;
+}
+
+shape measure(kith_norm norm, uint32_t k, double side) {
   int reach = (int)ceil(1 / side);
   shape shape{};
   std::vector<int> offset(k, -reach);
   for (;;) {
-    double near2 = 0;
-    double far2 = 0;
+    double near = 0;
+    double far = 0;
     for (uint32_t j = 1; j < k; j++) {
       double apart = abs(offset[j]);
-      double near = apart > 1 ? (apart - 1) * side : 0;
-      near2 += near * near;
-      far2 += (apart + 1) * side * (apart + 1) * side;
+      near = kith_norm_add(norm, near, apart > 1 ? (apart - 1) * side : 0);
+      far = kith_norm_add(norm, far, (apart + 1) * side);
     }
-    if (near2 <= 1) {
+    if (near <= 1) {
       shape.steps++;
-      shape.window += 2 * sqrt(1 - near2);
-      if (far2 < 1) {
-        shape.inside += 2 * sqrt(1 - far2);
+      shape.window += 2 * room_beside(norm, near);
+      if (far < 1) {
+        shape.inside += 2 * room_beside(norm, far);
         shape.accepts++;
       }
     }
@@ -211,16 +215,19 @@ double rows_of(uint32_t k, double side) { return pow(2 * ceil(1 / side) + 1, k -
 enum { MAX_ROWS = KITH_STENCIL_MAX };
 
 /* The shapes of all choices; made once. */
-const shape &shape_of(uint32_t k, int s) {
-  static const std::vector<shape> all = [] {
-    std::vector<shape> made(KITH_GRID_DIMS * N_SIDES);
-    for (uint32_t k = 1; k <= KITH_GRID_DIMS; k++)
-      for (int s = 0; s < N_SIDES; s++)
-        if (rows_of(k, SIDES[s]) <= MAX_ROWS)
-          made[(k - 1) * N_SIDES + s] = measure(k, SIDES[s]);
-    return made;
-  }();
-  return all[(k - 1) * N_SIDES + s];
+std::vector<shape> measure_all(kith_norm norm) {
+  std::vector<shape> made(KITH_GRID_DIMS * N_SIDES);
+  for (uint32_t k = 1; k <= KITH_GRID_DIMS; k++)
+    for (int s = 0; s < N_SIDES; s++)
+      if (rows_of(k, SIDES[s]) <= MAX_ROWS)
+        made[(k - 1) * N_SIDES + s] = measure(norm, k, SIDES[s]);
+  return made;
+}
+
+const shape &shape_of(kith_norm norm, uint32_t k, int s) {
+  static const std::vector<shape> all[] = {measure_all(KITH_NORM_2), measure_all(KITH_NORM_1),
+                                           measure_all(KITH_NORM_MAX)};
+  return all[norm][(k - 1) * N_SIDES + s];
 }
 
 struct option {
@@ -239,20 +246,26 @@ constexpr double COST_COPY = 6;  /* 32 pairs accepted untested */
 
 struct setting {
   uint32_t dim;
+  kith_norm norm;
+  bool accepts;      /* pairs may be accepted untested */
   double row_length; /* of the even box, in units of the reach */
 };
 
 /* The share of the stencil that lies within the reach of a box around a tile: its sides in the k cut dimensions
- * are those of the cells, and `length` along the rows. Volumes by Steiner's formula. */
-double near_share(uint32_t k, double side, double length, const shape &shape) {
-  constexpr double BALLS[] = {1, 2, 3.1416, 4.1888, 4.9348, 5.2638, 5.1677, 4.7248, 4.0587};
+ * are those of the cells, and `length` along the rows. Volumes by Steiner's formula, from those of the unit
+ * ball in 0 to 8 dimensions. */
+double near_share(kith_norm norm, uint32_t k, double side, double length, const shape &shape) {
+  constexpr double BALLS[][KITH_GRID_DIMS + 1] = {
+      {1, 2, 3.1416, 4.1888, 4.9348, 5.2638, 5.1677, 4.7248, 4.0587},
+      {1, 2, 2, 1.3333, 0.66667, 0.26667, 0.088889, 0.025397, 0.0063492},
+      {1, 2, 4, 8, 16, 32, 64, 128, 256}};
   double products[KITH_GRID_DIMS + 1] = {1}; /* elementary symmetric polynomials of the sides */
   for (uint32_t j = 0; j < k; j++)
     for (uint32_t m = j + 1; m >= 1; m--)
       products[m] += products[m - 1] * (j == 0 ? length : side);
   double near = 0;
   for (uint32_t m = 0; m <= k; m++)
-    near += BALLS[m] * products[k - m];
+    near += BALLS[norm][m] * products[k - m];
   double all = (shape.window + shape.steps * length) * pow(side, k - 1);
   return std::min(near / all, 1.0);
 }
@@ -261,17 +274,18 @@ double near_share(uint32_t k, double side, double length, const shape &shape) {
  * stencil's rows. Everything is done twice: to count, and to fill. */
 option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double window) {
   double side = SIDES[s];
-  const shape &shape = shape_of(k, s);
+  const shape &shape = shape_of(setting.norm, k, s);
   double per_reach = std::max(window / rows_of(k, side) / 2, 1e-9);
   double in_row = std::max(per_reach * setting.row_length, 1.0);
   double queries = in_row / ceil(in_row / most);
   double x_side = std::min(std::max(2 / per_reach, 1.0 / 16), 4.0);
   double length = std::min(queries / per_reach, setting.row_length);
   double span = std::min(length + 2 * x_side, setting.row_length);
-  double inside = k < setting.dim ? 0 : per_reach * std::max(shape.inside - shape.accepts * span, 0.0);
+  bool accepts = setting.accepts && k == setting.dim;
+  double inside = accepts ? per_reach * std::max(shape.inside - shape.accepts * span, 0.0) : 0;
   double loaded = per_reach * (shape.window + shape.steps * span) - inside;
   bool sieves = setting.dim <= 8 && prunes(setting.dim);
-  double tested = loaded * (sieves ? near_share(k, side, length, shape) : 1);
+  double tested = loaded * (sieves ? near_share(setting.norm, k, side, length, shape) : 1);
   double load = COST_LOAD + 2 * setting.dim + (sieves ? 5 * setting.dim + 10 : 0);
   double per_tile = 2 * (loaded / 32 * load + ceil(shape.steps / 32) * COST_FIND + COST_TILE) +
                     tested / 32 * queries * (4 * setting.dim + COST_TEST) + inside * queries / 32 * COST_COPY;
@@ -499,7 +513,8 @@ std::vector<double> planner::candidates() {
 
 option planner::choose(const std::vector<double> &counts) {
   uint32_t d = grid_spec.dims[0];
-  setting setting{dim, std::max((high[d] - low[d]) / spec.predicate.reach, 1.0)};
+  setting setting{dim, spec.predicate.norm, !spec.limits && !has_ties(spec),
+                  std::max((high[d] - low[d]) / spec.predicate.reach, 1.0)};
   option best;
   best.candidates = (double)b.n;
   for (uint32_t k = 1; k <= grid_spec.k; k++)
