@@ -33,8 +33,8 @@ static int compare_doubles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Whether the kernel's rounding leaves few pairs in doubt: half of the points of a sample must be so close to
- * the centre that the band is narrow beside eps. */
+/* Whether the kernel's rounding leaves few pairs in doubt: nine tenths of the points of a sample must be so
+ * close to the centre that the band is narrow beside eps. */
 static bool is_precise(const kith_join *j) {
   enum { ROWS = 65 };
   const kith_packing *packing = &j->packing;
@@ -53,7 +53,7 @@ static bool is_precise(const kith_join *j) {
       norms2[i] = INFINITY;
   }
   qsort(norms2, strata, sizeof *norms2, compare_doubles);
-  return (2.0 * packing->dim + 10) * 0x1p-24 * norms2[strata / 2] < j->predicate.limit / 16;
+  return (2.0 * packing->dim + 10) * 0x1p-24 * norms2[strata * 9 / 10] < j->predicate.limit / 16;
 }
 
 static kith_sketch sketch_of(const kith_join *j) {

@@ -180,8 +180,8 @@ static void explain(const trial *t, const kith_choice *grid, kith_brute_choice *
         "sample of %u points.\n",
         choice->groups, choice->share, t->n);
   else
-    snprintf(choice->why + used, sizeof choice->why - used,
-             "They stay in the order of the input: no order would leave panels far enough apart.\n");
+    snprintf(choice->why + used, sizeof choice->why - used, "They stay in the order of the input%s.\n",
+             t->question->brute ? "" : ": no order would leave panels far enough apart");
 }
 
 static kith_status allocate(kith_context *ctx, trial *t) {

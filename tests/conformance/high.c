@@ -17,7 +17,7 @@ typedef enum shape {
   FAR,      /* far from the origin, and float32 has few digits left */
   CONSTANT, /* most columns constant */
   ONE_HUGE, /* one column dwarfs the others */
-  HUGE_ALL, /* norms beyond 1e18: products would overflow float32 */
+  HUGE_ALL, /* norms beyond 1e18, and products that overflow float32 */
   TINY,     /* denormal coordinates (float32) */
   CLUSTERS, /* eps is small beside the norms: products have no digits left */
   OUTLIER,  /* one point far away */
@@ -61,13 +61,13 @@ static double value(shape s, uint64_t i, uint32_t c, uint32_t dim, uint64_t *rng
   case ONE_HUGE:
     return c == dim / 2 ? u * 1e7 : u;
   case HUGE_ALL:
-    return (2 * u - 1) * 1e19;
+    return (2 * u - 1) * 1e22;
   case TINY:
     return u * 1e-42;
   case CLUSTERS:
     return (double)(i % 5) * 1000 + u * 0.01;
   case OUTLIER:
-    return i == 7 ? 1e12 : u;
+    return i == 7 ? 1e30 : i == 8 ? 1e12 : u;
   case INVALID:
     return i % 41 == 3 && c == dim / 3 ? NAN : u;
   default:
