@@ -92,21 +92,20 @@ static kith_status order_ids(kith_join *j, const kith_points *points, uint32_t *
   float *values = kith_alloc(memory, (uint64_t)n * dims * sizeof(float));
   uint32_t *order = kith_alloc(memory, n * sizeof *order);
   uint32_t *copy = kith_alloc(memory, n * sizeof *copy);
-  kith_status status = KITH_OK;
+  sketching s = {.sketch = &sketch, .points = points, .ids = ids, .n = n, .values = values};
+  kith_status status;
   if (!values || !order || !copy) {
     status = kith_fail_memory(j->ctx, bytes, "ordering the points");
-  } else {
-    sketching s = {.sketch = &sketch, .points = points, .ids = ids, .n = n, .values = values};
-    kith_each_unless_cancelled(j->ctx, (n + SKETCH_BLOCK - 1) / SKETCH_BLOCK, sketch_block, &s);
-    status = kith_check_cancel(j->ctx);
+    goto done;
   }
-  if (!status)
-    status = kith_halve(j->ctx, values, n, dims, n, KITH_PANEL, order);
-  if (!status) {
-    memcpy(copy, ids, n * sizeof *ids);
-    for (uint32_t i = 0; i < n; i++)
-      ids[i] = copy[order[i]];
-  }
+  kith_each_unless_cancelled(j->ctx, (n + SKETCH_BLOCK - 1) / SKETCH_BLOCK, sketch_block, &s);
+  if ((status = kith_check_cancel(j->ctx)) ||
+      (status = kith_halve(j->ctx, values, n, dims, n, KITH_PANEL, order)))
+    goto done;
+  memcpy(copy, ids, n * sizeof *ids);
+  for (uint32_t i = 0; i < n; i++)
+    ids[i] = copy[order[i]];
+done:
   kith_free(values);
   kith_free(order);
   kith_free(copy);

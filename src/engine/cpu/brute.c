@@ -454,11 +454,12 @@ kith_status kith_engine_brute_create(kith_context *ctx, const kith_brute_task *t
                            .kernels = kernels_for(ctx->isa),
                            .chunk = chunk_panels(task->queries->packing->dim),
                            .lanes = kith_alloc(&ctx->memory, ctx->threads * sizeof(brute_lane))};
+  if (!engine->lanes) {
+    destroy(&engine->base);
+    return kith_fail_memory(ctx, ctx->threads * sizeof(brute_lane), "the buffers of the threads");
+  }
+  memset(engine->lanes, 0, ctx->threads * sizeof(brute_lane));
   kith_status status = KITH_OK;
-  if (!engine->lanes)
-    status = kith_fail_memory(ctx, ctx->threads * sizeof(brute_lane), "the buffers of the threads");
-  else
-    memset(engine->lanes, 0, ctx->threads * sizeof(brute_lane));
   for (uint32_t i = 0; !status && i < ctx->threads; i++)
     status = make_window(ctx, task->queries, &engine->lanes[i].window);
   if (status)
