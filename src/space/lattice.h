@@ -8,7 +8,7 @@
  *
  * Vectors are reduced: no component off the diagonal exceeds half of the brick's side there, up to rounding.
  *
- * Includes nothing but predicate.h (for KITH_DEVICE). */
+ * May include base and predicate.h. */
 #ifndef KITH_SPACE_LATTICE_H
 #define KITH_SPACE_LATTICE_H
 
