@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MAX_BOX = 64 };
 
@@ -28,18 +29,27 @@ char *space_columns(const cli_options *options) {
   return columns;
 }
 
-/* The place of the column of the radii among those that were opened; dim: there is none. */
+/* Whether an opened column is one of several that a column of the file has: POS[0]. */
+static bool is_part(const session *s, uint32_t c) {
+  const char *name = kith_file_column(s->file_a, c);
+  return name && strchr(name, '[');
+}
+
+/* The place of the column of the radii among those that were opened; dim: there is none. Numbers count columns
+ * of the file, which are those opened only if each has one value. */
 static uint32_t radius_column(const session *s, const cli_options *options) {
   uint32_t dim = s->a->dim;
   uint64_t number;
   if (options->columns)
-    return dim - 1;
+    return is_part(s, dim - 1) ? dim : dim - 1;
+  bool parts = false;
   for (uint32_t c = 0; c < dim; c++) {
     const char *name = kith_file_column(s->file_a, c);
-    if (name && strcmp(name, options->eps_column) == 0)
+    if (name && strcasecmp(name, options->eps_column) == 0)
       return c;
+    parts |= is_part(s, c);
   }
-  return value_count(options->eps_column, &number) && number < dim ? (uint32_t)number : dim;
+  return !parts && value_count(options->eps_column, &number) && number < dim ? (uint32_t)number : dim;
 }
 
 static const char *at(const kith_points *points, uint64_t row, uint32_t column) {
@@ -76,10 +86,11 @@ static int drop_column(struct space_parts *parts, const kith_points *points, uin
 static int take_radii(session *s, const cli_options *options) {
   struct space_parts *parts = s->space;
   const kith_points *points = s->a;
-  uint32_t column = radius_column(s, options);
+  uint32_t column = strchr(options->eps_column, ',') ? points->dim : radius_column(s, options);
   if (column == points->dim)
     return cli_fail(CLI_USAGE,
-                    "%s has no column '%s': --eps-column takes a name from its header, or a number from 0",
+                    "%s has no column '%s' of one value a row: --eps-column takes one name from its header, or "
+                    "one number from 0",
                     kith_file_path(s->file_a), options->eps_column);
   if (points->dim == 1)
     return cli_fail(CLI_USAGE, "--eps-column %s leaves no column for the coordinates", options->eps_column);
@@ -116,13 +127,44 @@ static int read_box(struct space_parts *parts, const char *text) {
   return code;
 }
 
-/* The box that A carries. */
+/* Which of x, y and z dimension c of A is; 3: none of them. */
+static uint32_t axis_of(const session *s, uint32_t c) {
+  const char *name = kith_file_column(s->file_a, c);
+  return name && name[0] >= 'x' && name[0] <= 'z' && name[1] == '\0' ? (uint32_t)(name[0] - 'x') : 3;
+}
+
+/* Takes the box of x, y and z for the columns that were chosen, in their order. */
+static int fit_box(session *s, const double *box) {
+  struct space_parts *parts = s->space;
+  uint32_t dim = s->a->dim;
+  bool in_order = dim == 3;
+  for (uint32_t c = 0; c < dim && c < 3; c++) {
+    in_order = in_order && axis_of(s, c) == c;
+    if (parts->n_box == 3)
+      parts->box[c] = box[axis_of(s, c)];
+  }
+  if (parts->n_box == 3)
+    parts->n_box = dim;
+  else if (!in_order)
+    return cli_fail(CLI_USAGE, "the box of %s is that of x, y and z: leave --columns out, or choose x,y,z",
+                    kith_file_path(s->file_a));
+  return CLI_OK;
+}
+
+/* The box that A carries; that of B, if it has one, must be the same. */
 static int take_box(session *s) {
   struct space_parts *parts = s->space;
+  double other[9] = {0};
   parts->n_box = (uint32_t)kith_file_box(s->file_a, parts->box);
-  if (parts->n_box > 0)
-    return CLI_OK;
-  return cli_fail(CLI_USAGE, "%s carries no box: give it, such as --box 10,10,10", kith_file_path(s->file_a));
+  if (parts->n_box == 0)
+    return cli_fail(CLI_USAGE, "%s carries no box: give it, such as --box 10,10,10", kith_file_path(s->file_a));
+  uint32_t n_other = s->file_b ? (uint32_t)kith_file_box(s->file_b, other) : 0;
+  if (n_other > 0 && (n_other != parts->n_box || memcmp(other, parts->box, n_other * sizeof *other) != 0))
+    return cli_fail(CLI_USAGE, "%s and %s carry different boxes: give the one to use, such as --box 10,10,10",
+                    kith_file_path(s->file_a), kith_file_path(s->file_b));
+  double box[9];
+  memcpy(box, parts->box, sizeof box);
+  return fit_box(s, box);
 }
 
 int space_open(session *s, const cli_options *options) {

@@ -33,6 +33,22 @@ static inline uint32_t kith_sketch_dims(const kith_sketch *sketch) {
 void kith_sketch_point(const kith_sketch *sketch, const kith_points *points, uint64_t row, float *out,
                        uint64_t stride);
 
+/* A box around sketches: dimension d at [d * stride]. */
+typedef struct kith_sketch_box {
+  const float *low, *high;
+  uint64_t stride;
+} kith_sketch_box;
+
+/* The squared distance of two boxes, in float. */
+static inline float kith_sketch_gap2(kith_sketch_box a, kith_sketch_box b, uint32_t dims) {
+  float sum = 0;
+  for (uint32_t d = 0; d < dims; d++) {
+    float gap = fmaxf(a.low[d * a.stride] - b.high[d * b.stride], b.low[d * b.stride] - a.high[d * a.stride]);
+    sum += gap > 0 ? gap * gap : 0;
+  }
+  return sum;
+}
+
 /* Squared distances of sketches, computed in float, are at most this for pairs that belong. */
 float kith_sketch_reach2(const kith_sketch *sketch, const kith_predicate *predicate);
 

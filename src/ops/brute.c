@@ -33,8 +33,8 @@ static int compare_doubles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Whether the kernel's rounding leaves few pairs in doubt: half of the points of a sample must be so close to
- * the centre that the band is narrow beside eps. */
+/* Whether the kernel's rounding leaves few pairs in doubt: nine tenths of the points of a sample must be so
+ * close to the centre that the band is narrow beside eps. */
 static bool is_precise(const kith_join *j) {
   enum { ROWS = 65 };
   const kith_packing *packing = &j->packing;
@@ -53,7 +53,7 @@ static bool is_precise(const kith_join *j) {
       norms2[i] = INFINITY;
   }
   qsort(norms2, strata, sizeof *norms2, compare_doubles);
-  return (2.0 * packing->dim + 10) * 0x1p-24 * norms2[strata / 2] < j->predicate.limit / 16;
+  return (2.0 * packing->dim + 10) * 0x1p-24 * norms2[strata * 9 / 10] < j->predicate.limit / 16;
 }
 
 static kith_sketch sketch_of(const kith_join *j) {
@@ -92,21 +92,20 @@ static kith_status order_ids(kith_join *j, const kith_points *points, uint32_t *
   float *values = kith_alloc(memory, (uint64_t)n * dims * sizeof(float));
   uint32_t *order = kith_alloc(memory, n * sizeof *order);
   uint32_t *copy = kith_alloc(memory, n * sizeof *copy);
-  kith_status status = KITH_OK;
+  sketching s = {.sketch = &sketch, .points = points, .ids = ids, .n = n, .values = values};
+  kith_status status;
   if (!values || !order || !copy) {
     status = kith_fail_memory(j->ctx, bytes, "ordering the points");
-  } else {
-    sketching s = {.sketch = &sketch, .points = points, .ids = ids, .n = n, .values = values};
-    kith_each_unless_cancelled(j->ctx, (n + SKETCH_BLOCK - 1) / SKETCH_BLOCK, sketch_block, &s);
-    status = kith_check_cancel(j->ctx);
+    goto done;
   }
-  if (!status)
-    status = kith_halve(j->ctx, values, n, dims, n, KITH_PANEL, order);
-  if (!status) {
-    memcpy(copy, ids, n * sizeof *ids);
-    for (uint32_t i = 0; i < n; i++)
-      ids[i] = copy[order[i]];
-  }
+  kith_each_unless_cancelled(j->ctx, (n + SKETCH_BLOCK - 1) / SKETCH_BLOCK, sketch_block, &s);
+  if ((status = kith_check_cancel(j->ctx)) ||
+      (status = kith_halve(j->ctx, values, n, dims, n, KITH_PANEL, order)))
+    goto done;
+  memcpy(copy, ids, n * sizeof *ids);
+  for (uint32_t i = 0; i < n; i++)
+    ids[i] = copy[order[i]];
+done:
   kith_free(values);
   kith_free(order);
   kith_free(copy);

@@ -186,7 +186,7 @@ static kith_status create_engine(kith_join *j) {
                         .half = j->options.half,
                         .sorted = j->options.sorted,
                         .no_shortc = j->options.no_shortc,
-                        .drop_self = kith_join_is_self(j) && !j->options.self_pairs};
+                        .drop_self = kith_join_drops_self(j)};
   return kith_engine_cpu_create(j->ctx, &j->task, &j->engine);
 }
 

@@ -72,14 +72,13 @@ static void bound_group(const trial *t, uint32_t box) {
   }
 }
 
+static kith_sketch_box box_of(const trial *t, uint32_t box) {
+  size_t at = (size_t)box * KITH_SKETCH_DIMS;
+  return (kith_sketch_box){.low = t->low + at, .high = t->high + at, .stride = 1};
+}
+
 static bool boxes_meet(const trial *t, uint32_t a, uint32_t b) {
-  float sum = 0;
-  for (uint32_t d = 0; d < kith_sketch_dims(&t->sketch); d++) {
-    float gap = fmaxf(t->low[a * KITH_SKETCH_DIMS + d] - t->high[b * KITH_SKETCH_DIMS + d],
-                      t->low[b * KITH_SKETCH_DIMS + d] - t->high[a * KITH_SKETCH_DIMS + d]);
-    sum += gap > 0 ? gap * gap : 0;
-  }
-  return sum <= t->reach2;
+  return kith_sketch_gap2(box_of(t, a), box_of(t, b), kith_sketch_dims(&t->sketch)) <= t->reach2;
 }
 
 /* Finds the share of the panels that a panel meets. */
@@ -180,8 +179,8 @@ static void explain(const trial *t, const kith_choice *grid, kith_brute_choice *
         "sample of %u points.\n",
         choice->groups, choice->share, t->n);
   else
-    snprintf(choice->why + used, sizeof choice->why - used,
-             "They stay in the order of the input: no order would leave panels far enough apart.\n");
+    snprintf(choice->why + used, sizeof choice->why - used, "They stay in the order of the input%s.\n",
+             t->question->brute ? "" : ": no order would leave panels far enough apart");
 }
 
 static kith_status allocate(kith_context *ctx, trial *t) {

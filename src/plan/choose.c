@@ -290,9 +290,10 @@ static void explain(const kith_question *question, kith_choice *choice, const ki
   uint32_t dim = question->candidates->dim;
   int at =
       snprintf(choice->why, sizeof choice->why,
-               "Cut dimensions: %u of %u, those of largest variance: that costs least, at %.3g candidates a "
-               "query in the sample of %u points.\n",
-               spec->k, dim, choice->candidates, sample->n_points);
+               "Cut dimensions: %u of %u, %s: that costs least, at %.3g candidates a query in the sample of %u "
+               "points.\n",
+               spec->k, dim, question->no_reorder ? "the first ones" : "those of largest variance",
+               choice->candidates, sample->n_points);
   size_t used = at > 0 ? (size_t)at : 0;
   if (spec->row_side < 1)
     at = snprintf(choice->why + used, sizeof choice->why - used,

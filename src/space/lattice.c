@@ -90,7 +90,9 @@ static kith_status make_angles(kith_context *ctx, const double *box, kith_lattic
   double c_y = (cos_alpha - cos_beta * cos_gamma) / sin_gamma;
   double c_z = 1 - cos_beta * cos_beta - c_y * c_y;
   if (!(c_z > 0))
-    return refuse(ctx, "has angles that no three vectors have: each must be less than the other two together");
+    return refuse(ctx, "has angles that no three vectors have: each must be less than the other two together, "
+                       "and all three less "
+                       "than 360 degrees");
   double v[3][3] = {{box[0], 0, 0},
                     {box[1] * cos_gamma, box[1] * sin_gamma, 0},
                     {box[2] * cos_beta, box[2] * c_y, box[2] * sqrt(c_z)}};

@@ -198,7 +198,7 @@ static kith_status refuse_row(kith_context *ctx, const embedding *e, const char 
   case ROW_LATITUDE:
     return kith_fail(
         ctx, KITH_ERR_POINTS,
-        "%s: row %llu has the latitude %g, but latitudes lie between -90 and 90: are the columns longitude "
+        "%s: row %llu has the latitude %.15g, but latitudes lie between -90 and 90: are the columns longitude "
         "and latitude, in this order? (counted from 0; invalid rows in all: %llu); remove such rows, or "
         "skip them",
         name, row, kith_points_get(e->points, row, 1), faults);

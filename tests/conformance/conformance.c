@@ -311,8 +311,8 @@ static bool has_gpu(void) {
   return false;
 }
 
-/* conformance [cuda [EVERY]]: on the CPU, or on a GPU; 77 means that there is none. EVERY: only every so many
- * cases, for tools that are slow. */
+/* conformance [cpu|cuda [EVERY]]: on the CPU, or on a GPU; 77 means that there is none. EVERY: only every so
+ * many cases, for tools that are slow. */
 int main(int argc, char **argv) {
   bool gpu = argc > 1 && strcmp(argv[1], "cuda") == 0;
   if (gpu && !has_gpu())

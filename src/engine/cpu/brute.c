@@ -78,8 +78,7 @@ static uint32_t behind(const kith_panel_hit *hit) {
   return before < 32 ? UINT32_MAX << before : 0;
 }
 
-/* The candidates of a hit that belong, and that this visit is to report. Padding is never sure, as it is
- * infinitely far away. */
+/* The candidates of a hit that belong, and that this visit is to report. Padding is never sure. */
 static uint32_t settle(const visit *v, const kith_panel_hit *hit, uint32_t candidates) {
   const kith_brute_task *task = &v->engine->task;
   uint32_t mask = v->once && candidates == v->panel ? behind(hit) : UINT32_MAX;
@@ -159,6 +158,19 @@ static void take_hit(visit *v, const kith_panel_hit *hit, uint32_t candidates) {
 
 /* ---- panels against panels ----------------------------------------------------------------------------- */
 
+/* Where float32 can tell nothing, all pairs are left to the definition: sums could be NaN. */
+static uint32_t list_all(const visit *v, kith_panel_hit *hits) {
+  enum { BITS = 32 };
+  uint32_t n = 0;
+  for (uint32_t q = v->first; q < v->end; q++)
+    for (uint32_t first = 0; first < KITH_PANEL; first += BITS) {
+      uint32_t left = KITH_PANEL - first;
+      hits[n++] = (kith_panel_hit){
+          .query = q, .first = first, .near = left < BITS ? (UINT32_C(1) << left) - 1 : UINT32_MAX};
+    }
+  return n;
+}
+
 static void meet_panel(visit *v, uint32_t candidates) {
   const kith_panels *a = v->queries;
   const kith_panels *b = v->engine->task.candidates;
@@ -174,7 +186,8 @@ static void meet_panel(visit *v, uint32_t candidates) {
                           .end = v->end};
   pair.limits = kith_panel_limits_make(v->engine->task.predicate, packing->dim,
                                        (a->norms2[v->panel] + b->norms2[candidates]) / 2);
-  uint32_t n = v->engine->kernels->test(&pair, v->lane->hits);
+  uint32_t n = pair.limits.out == -INFINITY ? list_all(v, v->lane->hits)
+                                            : v->engine->kernels->test(&pair, v->lane->hits);
   for (uint32_t i = 0; i < n; i++)
     take_hit(v, &v->lane->hits[i], candidates);
   v->tally->tested += (uint64_t)(v->end - v->first) * KITH_PANEL;
@@ -441,11 +454,12 @@ kith_status kith_engine_brute_create(kith_context *ctx, const kith_brute_task *t
                            .kernels = kernels_for(ctx->isa),
                            .chunk = chunk_panels(task->queries->packing->dim),
                            .lanes = kith_alloc(&ctx->memory, ctx->threads * sizeof(brute_lane))};
+  if (!engine->lanes) {
+    destroy(&engine->base);
+    return kith_fail_memory(ctx, ctx->threads * sizeof(brute_lane), "the buffers of the threads");
+  }
+  memset(engine->lanes, 0, ctx->threads * sizeof(brute_lane));
   kith_status status = KITH_OK;
-  if (!engine->lanes)
-    status = kith_fail_memory(ctx, ctx->threads * sizeof(brute_lane), "the buffers of the threads");
-  else
-    memset(engine->lanes, 0, ctx->threads * sizeof(brute_lane));
   for (uint32_t i = 0; !status && i < ctx->threads; i++)
     status = make_window(ctx, task->queries, &engine->lanes[i].window);
   if (status)

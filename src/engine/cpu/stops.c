@@ -94,18 +94,17 @@ static double cost_of(const kith_packing *packing, uint32_t subset, const uint32
   return cost + (double)alive * (packing->dim - at);
 }
 
-/* The panel of b that a panel is tried with: the i-th of those that it would meet, going round. */
+static kith_sketch_box box_of(const kith_panels *panels, uint32_t panel) {
+  return (kith_sketch_box){
+      .low = panels->low + panel, .high = panels->high + panel, .stride = panels->box_stride};
+}
+
+/* The panel of b that a panel is tried with: from *partner on, going round, the first that it would meet. */
 static bool find_partner(const kith_panels *a, uint32_t panel, const kith_panels *b, float box_limit,
                          uint32_t *partner) {
   for (uint32_t tries = 0; tries < b->n_panels; tries++) {
-    float sum = 0;
     uint32_t other = (*partner + tries) % b->n_panels;
-    for (uint32_t d = 0; d < b->box_dims; d++) {
-      float gap = fmaxf(a->low[d * a->box_stride + panel] - b->high[d * b->box_stride + other],
-                        b->low[d * b->box_stride + other] - a->high[d * a->box_stride + panel]);
-      sum += gap > 0 ? gap * gap : 0;
-    }
-    if (sum <= box_limit) {
+    if (b->box_dims == 0 || kith_sketch_gap2(box_of(a, panel), box_of(b, other), b->box_dims) <= box_limit) {
       *partner = other;
       return true;
     }

@@ -250,6 +250,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     for (int step = 16; step; step /= 2)
       square = fmax(square, __shfl_xor_sync(ALL_LANES, square, step));
     kith_predicate narrowed = args.predicate;
+    narrowed.norm = KITH_NORM_2; /* the only one here, said so that the compiler knows */
     bool near = kith_predicate_narrow(&narrowed, D, sqrt(square) * (1 + 0x1p-20));
     band = near ? narrowed.band : INFINITY;
   }

@@ -252,8 +252,9 @@ static kith_status convert_piece(fits_table *table, const fits_column *column, c
   if (done < run.n) {
     uint64_t bits;
     memcpy(&bits, run.from + (int64_t)done * run.from_stride, sizeof bits);
+    const char *name = kith_file_column(table->file, dim);
     return kith_fail_inexact(table->input, column->element, bits, (uint64_t)piece->first + done,
-                             kith_file_column(table->file, dim));
+                             name ? name : "without a name");
   }
   for (LONGLONG i = 0; i < piece->n_rows; i++) {
     char *at = to + i * points->row_stride;

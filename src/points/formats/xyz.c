@@ -88,6 +88,29 @@ static kith_status take_properties(frame_reader *reader, slice value) {
   return kith_frame_fail(reader, "Properties should hold pos:R:3, such as species:S:1:pos:R:3", value);
 }
 
+/* Three flags, T or F, true or false, 1 or 0, with blanks, commas or brackets around them. */
+static bool take_flags(slice flags, bool periodic[3]) {
+  static const char SEPARATORS[] = "\"{}[], \t";
+  int seen = 0;
+  for (const char *at = flags.begin; at < flags.end;) {
+    if (strchr(SEPARATORS, *at)) {
+      at++;
+      continue;
+    }
+    size_t length = 0;
+    while (at + length < flags.end && !strchr(SEPARATORS, at[length]))
+      length++;
+    bool yes = *at == 'T' || *at == 't' || *at == '1';
+    bool word = length == 1 || (length == 4 && strncasecmp(at, "true", 4) == 0) ||
+                (length == 5 && strncasecmp(at, "false", 5) == 0);
+    if (seen == 3 || !word || !strchr("TtFf01", *at))
+      return false;
+    periodic[seen++] = yes;
+    at += length;
+  }
+  return seen == 3;
+}
+
 static kith_status take_lattice(frame_reader *reader, slice value, slice comment) {
   static const char BLANKS[] = "\"{}[],";
   double numbers[9] = {0}, lattice[9] = {0};
@@ -98,13 +121,8 @@ static kith_status take_lattice(frame_reader *reader, slice value, slice comment
     lattice[n == 3 ? 4 * i : i] = numbers[i];
   bool periodic[3] = {true, true, true};
   slice flags;
-  int seen = 0;
-  if (find_value(comment, "pbc", &flags))
-    for (const char *at = flags.begin; at < flags.end && seen < 3; at++) {
-      bool begins = at == flags.begin || strchr("\"{}[], \t", at[-1]);
-      if (begins && strchr("TtFf01", *at) && *at)
-        periodic[seen++] = *at == 'T' || *at == 't' || *at == '1';
-    }
+  if (find_value(comment, "pbc", &flags) && !take_flags(flags, periodic))
+    return kith_frame_fail(reader, "pbc should be three flags, such as \"T T F\"", flags);
   return kith_frame_set_box(reader, lattice, periodic);
 }
 

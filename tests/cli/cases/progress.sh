@@ -13,7 +13,7 @@ terminal() {
   script -qec "timeout --foreground -s INT $seconds '$KITH' $*" /dev/null </dev/null | tr '\r' '\n'
 }
 
-kith gen unif --n 300k --dim 8 -o long.npy
+kith gen unif --n 1M --dim 8 -o long.npy
 check 0 '<*>
 join  [<*>] <*> %  <*> pairs  <*>/s<*>
 <*>kith: interrupted<*>' '' terminal 6 join long.npy --eps 0.8

@@ -55,6 +55,19 @@ check 2 '' 'kith: the box has vectors that are not lower triangular: <*>' \
 check 2 '' 'kith: a periodic box needs the metric euclidean, not manhattan' \
   kith join boxed.csv --eps 1 --box 9,9,9 --metric manhattan
 
+# The box of a file: that of the columns that were chosen.
+printf '2\nLattice="4 0 0 0 5 0 0 0 10"\nH 0 0 0.1\nH 0 0 9.9\n' >long.xyz
+printf '2\nLattice="4 0 0 0 5 0 0 0 11" pbc="T T F"\nH 0 0 0.1\nH 0 0 9.9\n' >open.xyz
+printf '2\nLattice="4 0 0 0 5 0 0 0 11" pbc=TTF\nH 0 0 0.1\nH 0 0 9.9\n' >flags.xyz
+check 0 2 '' kith join long.xyz --box file --eps 1 -q
+check 0 2 '' kith join long.xyz --box file --columns z,y,x --eps 1 -q
+check 0 2 '' kith join long.xyz --box file --columns z --eps 1 -q
+check 0 0 '' kith join open.xyz --box file --eps 1 -q
+check 2 '' 'kith: long.xyz and open.xyz carry different boxes: give the one to use, such as --box 10,10,10' \
+  kith join long.xyz open.xyz --box file --eps 1
+check 3 '' 'kith: flags.xyz, line 2: pbc should be three flags, such as "T T F": '"'TTF'" \
+  kith join flags.xyz --box file --eps 1
+
 # A radius for every point.
 check 0 '1,0
 3,2' '' kith join places.csv --columns lon,lat --metric haversine --radius 6371.0088 --eps-column r --what pairs \
@@ -67,8 +80,10 @@ check 0 '1,0
 check 0 '0,1
 1,0
 1,2' '' bash -c 'printf "a,r,b\n0,5,0\n3,6,4\n9,1,4\n" | "$0" join - --eps-column r --what pairs -q --sorted' "$KITH"
-check 2 '' "kith: boxed.csv has no column 'q': --eps-column takes a name from its header, or a number from 0" \
-  kith join boxed.csv --eps-column q
+no_column() { echo "kith: boxed.csv has no column '$1' of one value a row: --eps-column takes one name from its header,"\
+  "or one number from 0"; }
+check 2 '' "$(no_column q)" kith join boxed.csv --eps-column q
+check 2 '' "$(no_column x,y)" kith join boxed.csv --eps-column x,y
 check 2 '' 'kith: the radius of row 1 is -1 (counted from 0); it must be a finite number, 0 or greater' \
   bash -c 'printf "1,2\n3,-1\n" | "$0" join - --eps-column 1' "$KITH"
 usage ' join' '--eps and --eps-column exclude each other' join tiny.csv --eps 1 --eps-column x
