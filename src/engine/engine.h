@@ -25,7 +25,7 @@ typedef struct kith_task {
 } kith_task;
 
 typedef enum kith_operation {
-  KITH_DO_COUNT,   /* pairs in all; may use symmetry; takes no notice of half and drop_self */
+  KITH_DO_COUNT,   /* pairs in all, whatever half and drop_self say; may use symmetry, if there is no list */
   KITH_DO_DEGREES, /* degrees[id] of every query */
   KITH_DO_FILL,    /* the rows of the neighbour table, at their offsets */
   KITH_DO_COLLECT, /* the rows, one after the other in a pool: for few neighbours, when looking for them twice
@@ -57,7 +57,8 @@ typedef struct kith_pairs_found {
 
 typedef struct kith_work {
   kith_operation operation;
-  uint32_t begin, end;         /* query positions */
+  uint32_t begin, end;         /* query positions; if there is a list, entries of it */
+  const uint32_t *list;        /* positions, ascending; NULL: all from begin to end */
   uint64_t first_row, end_row; /* only queries with ids in this window; end_row UINT64_MAX: all queries */
   uint64_t *degrees;           /* indexed by id; KITH_DO_COLLECT: place in the pool << 32 | degree */
   kith_pool *pool;             /* KITH_DO_COLLECT */
@@ -79,10 +80,11 @@ typedef struct kith_engine kith_engine;
 struct kith_engine {
   const char *name;
   uint32_t lanes;
-  uint32_t n_queries; /* positions: the valid points of the query side */
-  bool whole;         /* work is not cut into pieces: all queries at once, on lane 0 */
-  bool all_pairs;     /* it has KITH_DO_PAIRS in place of KITH_DO_COLLECT; rows are always by id */
-  uint32_t grain;     /* pieces of work should be multiples of this; 0: any */
+  uint32_t n_queries;  /* positions: the valid points of the query side */
+  const uint32_t *ids; /* of the positions; NULL: the engine cannot take lists */
+  bool whole;          /* work is not cut into pieces: all queries at once, on lane 0 */
+  bool all_pairs;      /* it has KITH_DO_PAIRS in place of KITH_DO_COLLECT; rows are always by id */
+  uint32_t grain;      /* pieces of work should be multiples of this; 0: any */
   /* Runs work on a lane and adds to the tally; stops early once the call is cancelled. Never fails for lack of
    * memory: lanes own their buffers. */
   kith_status (*run)(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally);

@@ -317,7 +317,7 @@ static void count_symmetric(visit *v) {
 
 static void count_tile(visit *v) {
   const kith_task *task = v->lane->task;
-  if (task->queries == task->candidates && !task->limits) {
+  if (task->queries == task->candidates && !task->limits && !v->work->list) {
     count_symmetric(v);
     return;
   }
@@ -484,8 +484,8 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   lane->needs_ids = rows || lane->tile.half;
   lane->orders = orders_candidates(&cpu->task, work);
   lane->may_filter = cpu->task.predicate->filter && !work->distances; /* distances take the definition anyway */
-  for (uint32_t position = work->begin; position < work->end && !kith_cancelled(cpu->ctx);) {
-    position = kith_lane_next_tile(lane, position, work);
+  for (uint32_t at = work->begin; at < work->end && !kith_cancelled(cpu->ctx);) {
+    at = kith_lane_next_tile(lane, at, work);
     if (lane->tile.n_queries > 0)
       visit_tile(&v);
   }
@@ -606,6 +606,7 @@ kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kit
   *cpu = (cpu_engine){.base = {.name = "cpu",
                                .lanes = ctx->threads,
                                .n_queries = task->queries->n,
+                               .ids = task->queries->ids,
                                .run = run,
                                .destroy = destroy},
                       .ctx = ctx,

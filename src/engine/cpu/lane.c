@@ -187,11 +187,18 @@ static void enter_cell(kith_lane *lane, uint32_t position) {
   const kith_index *index = lane->task->queries;
   if (lane->row == UINT32_MAX || position < index->cell_start[lane->cell])
     lane->cell = kith_index_cell_at(index, position);
-  while (index->cell_start[lane->cell + 1] <= position)
-    lane->cell++;
+  lane->cell = gallop_cells(index->cell_start, lane->cell, index->n_cells, (uint64_t)position + 1);
+  lane->cell -= index->cell_start[lane->cell] > position;
   if (lane->row == UINT32_MAX || lane->cell < index->row_cell[lane->row] ||
       lane->cell >= index->row_cell[lane->row + 1])
     enter_row(lane, kith_index_row_at(index, lane->cell));
+}
+
+/* Whether a tile of so many queries stops short of the cell at x. */
+static bool is_tile_enough(const kith_lane *lane, uint32_t n, uint32_t x) {
+  uint32_t enough = lane->orders ? ENOUGH_SORTED : ENOUGH_QUERIES;
+  uint32_t far = FAR_CELLS + 4 * lane->task->queries->grid->reach[0];
+  return n >= enough || x - lane->queries.x_last > far;
 }
 
 static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -222,21 +229,17 @@ static void take_all(kith_lane *lane, uint32_t end) {
     memcpy(queries->ids, ids + queries->begin, n * sizeof *ids);
 }
 
-uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work *work) {
+/* A tile of the positions from `position` on. */
+static uint32_t cut_range(kith_lane *lane, uint32_t position, const kith_work *work) {
   const kith_index *index = lane->task->queries;
   kith_query_tile *queries = &lane->queries;
-  enter_cell(lane, position);
-  lane->tile.n_queries = lane->tile.n_candidates = 0;
-  queries->begin = position;
-  queries->x_first = queries->x_last = 0;
   bool all = work->end_row == UINT64_MAX;
   uint32_t row_end = index->row_cell[lane->row + 1];
-  uint32_t enough = lane->orders ? ENOUGH_SORTED : ENOUGH_QUERIES;
-  uint32_t far = FAR_CELLS + 4 * index->grid->reach[0];
   uint32_t taken = 0;
+  queries->begin = position;
   for (uint32_t cell = lane->cell; cell < row_end && position < work->end; cell++) {
     uint32_t x = index->cell_x[cell];
-    if (taken >= enough || (taken > 0 && x - queries->x_last > far))
+    if (taken > 0 && is_tile_enough(lane, taken, x))
       break;
     uint32_t end = min_u32(index->cell_start[cell + 1], work->end);
     position = all ? min_u32(end, queries->begin + KITH_TILE_QUERIES) : take_queries(lane, position, end, work);
@@ -251,13 +254,49 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work
   queries->end = position;
   if (all)
     take_all(lane, position);
+  return position;
+}
+
+/* A tile of the listed positions from entry `at` on. */
+static uint32_t cut_listed(kith_lane *lane, uint32_t at, const kith_work *work) {
+  const kith_index *index = lane->task->queries;
+  kith_query_tile *queries = &lane->queries;
+  uint32_t row_end = index->row_cell[lane->row + 1];
+  uint32_t cell = lane->cell;
+  uint32_t n = 0;
+  queries->begin = work->list[at];
+  for (; at < work->end && n < KITH_TILE_QUERIES; at++) {
+    uint32_t position = work->list[at];
+    cell = gallop_cells(index->cell_start, cell, index->n_cells, (uint64_t)position + 1);
+    cell -= index->cell_start[cell] > position;
+    uint32_t x = index->cell_x[cell];
+    if (cell >= row_end || (n > 0 && x > queries->x_last && is_tile_enough(lane, n, x)))
+      break;
+    uint32_t id = queries->ids[n] = index->ids[position];
+    queries->positions[n] = position;
+    queries->end = position + 1;
+    queries->x_first = n == 0 ? x : queries->x_first;
+    queries->x_last = x;
+    n += id >= work->first_row && id < work->end_row;
+  }
+  lane->tile.n_queries = n;
+  return at;
+}
+
+uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t at, const kith_work *work) {
+  const kith_index *index = lane->task->queries;
+  kith_query_tile *queries = &lane->queries;
+  enter_cell(lane, work->list ? work->list[at] : at);
+  lane->tile.n_queries = lane->tile.n_candidates = 0;
+  queries->x_first = queries->x_last = 0;
+  at = work->list ? cut_listed(lane, at, work) : cut_range(lane, at, work);
   lane->tile_accepts = lane->row_accepts && kith_grid_is_even(index->grid, 0, queries->x_first) &&
                        kith_grid_is_even(index->grid, 0, queries->x_last);
   lane->box_known = false;
   choose_test(lane);
   kith_lane_stage_queries(lane);
   kith_lane_choose_sieve(lane);
-  return position;
+  return at;
 }
 
 kith_run kith_lane_run(kith_lane *lane, uint32_t s) {

@@ -89,9 +89,9 @@ enum { KITH_COLLECT_LIMIT = 256 };
 /* Candidates that fit in the staging buffers: about 24 KiB of float coordinates. */
 uint32_t kith_lane_capacity(uint32_t dim);
 
-/* Cuts the next tile from positions [position, end): those with ids in [first_row, end_row). Returns where it
- * ends; the tile may be empty. */
-uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t position, const kith_work *work);
+/* Cuts the next tile from positions [at, end), or entries [at, end) of the work's list: those with ids in
+ * [first_row, end_row). Returns where it ends; the tile may be empty. */
+uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t at, const kith_work *work);
 
 /* The run of a step for the current tile. */
 kith_run kith_lane_run(kith_lane *lane, uint32_t step);
