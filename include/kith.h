@@ -97,12 +97,13 @@ typedef struct kith_context_options {
   uint32_t threads;      /* 0: all cores this process may use */
   uint64_t memory_bytes; /* budget for everything but your arrays, mapped files and a result asked for in
                             memory; 0: 60 % of the memory that is free when the context is created */
-  const char *engine;    /* NULL or "auto", "cpu", or "cuda" */
+  const char *engine;    /* NULL or "auto", "cpu", "cuda", or "hybrid": CPU and GPU on one join */
   const char *isa;       /* NULL: environment variable KITH_ISA, else the best; "scalar", "avx2", "avx512" */
   kith_progress_fn progress;
   void *progress_user;
   uint32_t device;              /* which GPU, from 0 */
   uint64_t device_memory_bytes; /* of its memory that may be used; 0: what is free when it is first used */
+  const char *devices;          /* several GPUs on one join: "all", or numbers as in "0,1"; NULL: `device` */
 } kith_context_options;
 
 KITH_API kith_context_options kith_context_options_init(void);
@@ -250,6 +251,13 @@ typedef enum kith_metric {
  *
  * Joining a set with itself gives ordered pairs: (i, j) and (j, i) both, and no (i, i). Two sets give all
  * pairs (i of a, j of b). Fields left 0 mean "automatic". */
+/* How engines share a join. */
+typedef enum kith_partition {
+  KITH_PARTITION_DYNAMIC,    /* on demand */
+  KITH_PARTITION_QUERIES,    /* a fixed part of the queries to each, by what is known of their speed */
+  KITH_PARTITION_CANDIDATES, /* a fixed part of the candidates, likewise */
+} kith_partition;
+
 typedef struct kith_join_options {
   size_t struct_size;
   double eps;          /* the distance, inclusive; finite and >= 0 */
@@ -283,9 +291,22 @@ typedef struct kith_join_options {
   int no_reorder; /* 1: columns in the order of the input, not by variance (REORDER) */
   int no_sortidu; /* 1: do not order points by what is not indexed (SORTIDU) */
   int no_shortc;  /* 1: add up all columns, even if a pair is surely too far apart (SHORTC) */
+  /* Several engines on one join. */
+  kith_partition partition;
+  const char *trace; /* a file to write what ran when to, for chrome://tracing or Perfetto; NULL: none */
 } kith_join_options;
 
 KITH_API kith_join_options kith_join_options_init(double eps);
+
+/* What one engine did in a join that several share. */
+typedef struct kith_engine_report {
+  char name[16]; /* "cpu", "cuda 0" */
+  uint64_t batches, queries, candidates, pairs;
+  double busy_seconds;
+  char failure[256]; /* why it gave up, its work left to the others; "": it did not */
+} kith_engine_report;
+
+enum { KITH_MAX_ENGINES = 16 };
 
 /* What a join did. */
 typedef struct kith_join_report {
@@ -303,7 +324,10 @@ typedef struct kith_join_report {
   double seconds_join;   /* finding pairs */
   double seconds_write;  /* waiting for the sink: callback or file */
   uint64_t peak_bytes;   /* as kith_peak_bytes() */
-  const char *engine;    /* what ran it: "cpu" or "cuda" */
+  const char *engine;    /* what ran it: "cpu", "cuda" or "hybrid" */
+  uint32_t n_engines;    /* that shared it; 0: it was not shared */
+  kith_engine_report engines[KITH_MAX_ENGINES];
+  double imbalance; /* |t_gpu - t_cpu| / T: how far apart GPUs and CPU were done, as a part of the time */
 } kith_join_report;
 
 KITH_API kith_join_report kith_join_report_init(void);

@@ -5,6 +5,8 @@
 #include "base/cpu.h"
 #include "base/team.h"
 
+#include <ctype.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,9 +44,13 @@ const char *kith_status_name(kith_status status) {
 kith_status kith_fail(kith_context *ctx, kith_status status, const char *format, ...) {
   if (!ctx) /* where other arguments are looked at before the context */
     return status;
+  static pthread_mutex_t one_at_a_time =
+      PTHREAD_MUTEX_INITIALIZER; /* engines that share a join may fail both */
   va_list arguments;
   va_start(arguments, format);
+  pthread_mutex_lock(&one_at_a_time);
   vsnprintf(ctx->message, sizeof ctx->message, format, arguments);
+  pthread_mutex_unlock(&one_at_a_time);
   va_end(arguments);
   return status;
 }
@@ -65,13 +71,39 @@ kith_context_options kith_context_options_init(void) {
 }
 
 static kith_status choose_engine(kith_context *ctx, const char *engine) {
-  static const char *const names[] = {"auto", "cpu", "cuda"};
-  for (int i = KITH_ENGINE_AUTO; i <= KITH_ENGINE_CUDA; i++)
+  static const char *const names[] = {"auto", "cpu", "cuda", "hybrid"};
+  for (int i = KITH_ENGINE_AUTO; i <= KITH_ENGINE_HYBRID; i++)
     if (strcmp(engine ? engine : "auto", names[i]) == 0) {
       ctx->engine = (kith_engine_choice)i;
       return KITH_OK;
     }
-  return kith_fail(ctx, KITH_ERR_ARGUMENT, "unknown engine '%s': auto, cpu or cuda", engine);
+  return kith_fail(ctx, KITH_ERR_ARGUMENT, "unknown engine '%s': auto, cpu, cuda or hybrid", engine);
+}
+
+/* "all", or numbers with commas between them. */
+static kith_status choose_devices(kith_context *ctx, const kith_context_options *opt) {
+  kith_gpus *gpus = &ctx->gpus;
+  gpus->memory_bytes = opt->device_memory_bytes;
+  if (!opt->devices) {
+    gpus->list[gpus->n++].device = opt->device;
+    return KITH_OK;
+  }
+  gpus->all = strcmp(opt->devices, "all") == 0;
+  if (gpus->all)
+    return KITH_OK;
+  const char *at = opt->devices;
+  do {
+    char *end;
+    unsigned long device = isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : 1024;
+    if (device > 1023 || (*end && *end != ','))
+      return kith_fail(ctx, KITH_ERR_ARGUMENT, "'%s' are no GPUs: numbers from 0, as in 0 or 0,1, or all",
+                       opt->devices);
+    if (gpus->n == KITH_MAX_GPUS)
+      return kith_fail(ctx, KITH_ERR_ARGUMENT, "'%s' are more than %d GPUs", opt->devices, KITH_MAX_GPUS);
+    gpus->list[gpus->n++].device = (uint32_t)device;
+    at = *end ? end + 1 : end;
+  } while (*at);
+  return KITH_OK;
 }
 
 static kith_status choose_isa(kith_context *ctx, const char *name) {
@@ -103,16 +135,18 @@ kith_status kith_context_create(const kith_context_options *options, kith_contex
       opt.memory_bytes ? opt.memory_bytes : (uint64_t)(BUDGET_SHARE * (double)kith_system_memory_free());
   ctx->progress = opt.progress;
   ctx->progress_user = opt.progress_user;
-  ctx->gpu = (kith_gpu){.device = opt.device, .memory_bytes = opt.device_memory_bytes};
   kith_status status = choose_engine(ctx, opt.engine);
+  if (!status)
+    status = choose_devices(ctx, &opt);
   return status ? status : choose_isa(ctx, opt.isa);
 }
 
 void kith_context_destroy(kith_context *ctx) {
   if (!ctx)
     return;
-  if (ctx->gpu.session)
-    ctx->gpu.close(ctx->gpu.session);
+  for (uint32_t i = 0; i < ctx->gpus.n; i++)
+    if (ctx->gpus.list[i].session)
+      ctx->gpus.close(ctx->gpus.list[i].session);
   kith_team_destroy(ctx);
   free(ctx);
 }

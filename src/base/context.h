@@ -14,15 +14,30 @@ typedef enum kith_isa_level { KITH_ISA_SCALAR, KITH_ISA_AVX2, KITH_ISA_AVX512 } 
 
 typedef struct kith_team kith_team;
 
-typedef enum kith_engine_choice { KITH_ENGINE_AUTO, KITH_ENGINE_CPU, KITH_ENGINE_CUDA } kith_engine_choice;
+typedef struct kith_trace kith_trace;
 
-/* The GPU of a context, once it was needed; engine/cuda owns what is in it. */
+typedef enum kith_engine_choice {
+  KITH_ENGINE_AUTO,
+  KITH_ENGINE_CPU,
+  KITH_ENGINE_CUDA,
+  KITH_ENGINE_HYBRID
+} kith_engine_choice;
+
+enum { KITH_MAX_GPUS = 8 };
+
+/* A GPU of a context; engine/cuda owns what is in it. */
 typedef struct kith_gpu {
   uint32_t device;
-  uint64_t memory_bytes; /* that may be used; 0: what is free */
-  void *session;
-  void (*close)(void *session);
+  void *session; /* once it was needed */
 } kith_gpu;
+
+typedef struct kith_gpus {
+  kith_gpu list[KITH_MAX_GPUS];
+  uint32_t n;
+  bool all;              /* of the machine: n is 0 until they were counted */
+  uint64_t memory_bytes; /* of each, that may be used; 0: what is free */
+  void (*close)(void *session);
+} kith_gpus;
 
 struct kith_context {
   kith_memory memory;
@@ -30,7 +45,8 @@ struct kith_context {
   uint32_t threads;
   kith_isa_level isa;
   kith_engine_choice engine;
-  kith_gpu gpu;
+  kith_gpus gpus;
+  kith_trace *trace; /* of the running call, if there is to be one (trace.h) */
   atomic_bool cancel;
   kith_progress_fn progress;
   void *progress_user;

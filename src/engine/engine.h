@@ -31,6 +31,7 @@ typedef enum kith_operation {
   KITH_DO_COLLECT, /* the rows, one after the other in a pool: for few neighbours, when looking for them twice
                       (to count, then to fill) would cost more than moving them */
   KITH_DO_PAIRS,   /* the pairs, in any order: where finding them costs much more than putting them in order */
+  KITH_DO_WEIGH,   /* nothing but `tested`: pairs that would be looked at, the sure ones among them */
 } kith_operation;
 
 /* Rows in the order in which they were found. */
@@ -40,6 +41,15 @@ typedef struct kith_pool {
   _Atomic uint64_t used;
   _Atomic bool overflow; /* the rows did not fit: nothing here is of use */
 } kith_pool;
+
+/* The queries in pieces, as they are handed out to engines that share a join: block b has the positions
+ * [begin[b], begin[b + 1]) of the engine that cut them. */
+typedef struct kith_blocks {
+  uint32_t n;
+  uint32_t *begin;      /* n + 1 */
+  uint64_t *candidates; /* of its queries together: how much work a block is */
+  uint32_t *ids;        /* of the positions */
+} kith_blocks;
 
 /* Pairs in lists of chunks, one list for each lane. */
 enum { KITH_PAIRS_CHUNK = 8190 };
@@ -59,6 +69,8 @@ typedef struct kith_work {
   kith_operation operation;
   uint32_t begin, end;         /* query positions; if there is a list, entries of it */
   const uint32_t *list;        /* positions, ascending; NULL: all from begin to end */
+  const uint32_t *blocks;      /* numbers of n_blocks blocks to take in place of positions; NULL: none */
+  uint32_t n_blocks;
   uint64_t first_row, end_row; /* only queries with ids in this window; end_row UINT64_MAX: all queries */
   uint64_t *degrees;           /* indexed by id; KITH_DO_COLLECT: place in the pool << 32 | degree */
   kith_pool *pool;             /* KITH_DO_COLLECT */
@@ -91,6 +103,9 @@ struct kith_engine {
   /* The offsets of all rows (id_end + 1 of them) in one go; NULL: the caller adds up degrees. They must stay
    * where they are while rows are filled. */
   kith_status (*offsets)(kith_engine *engine, uint64_t *offsets, kith_tally *tally);
+  /* Cuts the queries into blocks, so that work may name them; NULL: it takes positions and lists only. The
+   * arrays are the caller's to release, with kith_blocks_release, and stay until the engine is destroyed. */
+  kith_status (*cut)(kith_engine *engine, kith_blocks *blocks);
   void (*destroy)(kith_engine *engine);
 };
 
@@ -98,5 +113,9 @@ struct kith_engine {
 kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kith_engine **out);
 
 void kith_engine_destroy(kith_engine *engine);
+
+/* Room for n blocks of so many positions, from the memory of ctx; KITH_OK, or nothing is allocated. */
+kith_status kith_blocks_allocate(kith_context *ctx, uint32_t n, uint32_t positions, kith_blocks *out);
+void kith_blocks_release(kith_blocks *blocks);
 
 #endif

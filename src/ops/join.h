@@ -13,6 +13,7 @@
 #include "engine/cuda/engine.h"
 #include "plan/estimate.h"
 #include "plan/plan.h"
+#include "schedule/hybrid.h"
 #include "schedule/schedule.h"
 
 #include <math.h>
@@ -35,7 +36,8 @@ typedef struct kith_join {
   double seconds_embed;
   uint64_t invalid[2];
   bool on_gpu;
-  kith_cuda_info gpu; /* its plan, then; otherwise: */
+  bool shared;        /* by several engines */
+  kith_cuda_info gpu; /* the plan of a GPU, then; of the CPU: */
   kith_choice choice;
   kith_grid grid;
   kith_stencil *stencil;
@@ -72,6 +74,15 @@ kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report
  * makes the engine. */
 kith_status kith_join_choose_brute(kith_join *j, const kith_question *question);
 kith_status kith_join_prepare_brute(kith_join *j);
+
+/* Lets several engines share the join, as the context has it. */
+kith_status kith_join_prepare_shared(kith_join *j);
+
+/* One engine of its own: a GPU of the context, which looks at the points, chooses the grid and builds the index
+ * itself; or the CPU. */
+kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out);
+kith_status kith_join_prepare_cpu(kith_join *j);
+
 void kith_join_release_brute(kith_join *j);
 
 /* Runs work on the engine, and adds to tally and report. */

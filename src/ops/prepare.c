@@ -2,6 +2,7 @@
 #include "ops/join.h"
 
 #include "base/clock.h"
+#include "base/trace.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -211,8 +212,7 @@ static const char *beyond_gpu(const kith_join *j) {
   return NULL;
 }
 
-/* A GPU looks at the points, chooses the grid and builds the index itself. */
-static kith_status prepare_gpu(kith_join *j) {
+kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out) {
   const kith_join_options *opt = &j->options;
   kith_cuda_spec spec = {.a = *j->a,
                          .b = *j->b,
@@ -232,7 +232,7 @@ static kith_status prepare_gpu(kith_join *j) {
                          .predicate = j->predicate,
                          .limits = j->limits};
   kith_stage_begin(j->ctx, "index", 0.05);
-  kith_status status = kith_engine_cuda_create(j->ctx, &spec, &j->space, &j->gpu, &j->engine);
+  kith_status status = kith_engine_cuda_create(j->ctx, gpu, &spec, &j->space, &j->gpu, out);
   if (status)
     return status;
   j->on_gpu = true;
@@ -251,7 +251,7 @@ static bool may_fall_back(const kith_join *j, kith_status status) {
   return j->ctx->engine == KITH_ENGINE_AUTO && !needs_gpu(j) && able;
 }
 
-static kith_status prepare_cpu(kith_join *j) {
+kith_status kith_join_prepare_cpu(kith_join *j) {
   kith_status status;
   if (uses_device_memory(j))
     return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
@@ -337,6 +337,10 @@ static kith_status make_predicate(kith_join *j) {
       j->options.eps, lattice->height / 2);
 }
 
+static bool wants_to_share(const kith_context *ctx) {
+  return ctx->engine == KITH_ENGINE_HYBRID || ctx->gpus.all || ctx->gpus.n > 1;
+}
+
 static kith_status prepare(kith_join *j, const kith_join_options *options) {
   kith_context *ctx = j->ctx;
   kith_status status = kith_call_begin(ctx);
@@ -344,7 +348,7 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
     status = check_points(j);
   if (!status)
     status = check_options(j, options);
-  if (status)
+  if (status || (status = kith_trace_open(ctx, j->options.trace)))
     return status;
   j->input_dim = j->a->dim;
   if ((status = make_predicate(j)))
@@ -358,9 +362,11 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
   j->seconds_embed = kith_seconds() - began;
   uint64_t n_points = j->a->n + (j->one_set ? 0 : j->b->n);
   if (!kith_cuda_wanted(ctx, n_points, needs_gpu(j)))
-    return prepare_cpu(j);
-  status = prepare_gpu(j);
-  return status && may_fall_back(j, status) ? prepare_cpu(j) : status;
+    return kith_join_prepare_cpu(j);
+  if (wants_to_share(ctx))
+    return kith_join_prepare_shared(j);
+  status = kith_join_prepare_gpu(j, 0, &j->engine);
+  return status && may_fall_back(j, status) ? kith_join_prepare_cpu(j) : status;
 }
 
 static kith_join join_of(kith_context *ctx, const kith_points *a, const kith_points *b) {
@@ -388,13 +394,22 @@ void kith_join_release_index(kith_join *j) {
   kith_join_release_brute(j);
 }
 
+static const char *engine_name(const kith_join *j) {
+  if (j->shared && j->ctx->engine == KITH_ENGINE_HYBRID)
+    return "hybrid";
+  return j->on_gpu ? "cuda" : "cpu";
+}
+
 kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report *report) {
   kith_join_report *mine = &j->report;
   mine->tested = j->tally.tested;
   mine->inside = j->tally.inside;
   mine->invalid_rows = j->invalid[0] + j->invalid[1];
   mine->peak_bytes = kith_peak_bytes(j->ctx);
-  mine->engine = j->on_gpu ? "cuda" : "cpu";
+  mine->engine = engine_name(j);
+  if (j->shared && j->engine)
+    kith_hybrid_describe(j->engine, mine);
+  status = kith_trace_close(j->ctx, status);
   if (report && !status) {
     size_t size = report->struct_size < sizeof *mine ? report->struct_size : sizeof *mine;
     mine->struct_size = size;

@@ -442,6 +442,15 @@ static void collect_tile(visit *v) {
   v->tally->pairs += pairs;
 }
 
+/* The candidates of the tile's runs; images are few beside them. */
+static void weigh_tile(visit *v) {
+  const kith_stencil *stencil = v->lane->task->stencil;
+  for (uint32_t s = 0; s < stencil->n_steps; s++) {
+    kith_run run = kith_lane_run(v->lane, s);
+    v->tally->tested += (uint64_t)v->lane->tile.n_queries * (run.end - run.begin);
+  }
+}
+
 static void visit_tile(visit *v) {
   switch (v->work->operation) {
   case KITH_DO_COUNT:
@@ -455,6 +464,9 @@ static void visit_tile(visit *v) {
     break;
   case KITH_DO_COLLECT:
     collect_tile(v);
+    break;
+  case KITH_DO_WEIGH:
+    weigh_tile(v);
     break;
   case KITH_DO_PAIRS: /* another engine's */
     break;

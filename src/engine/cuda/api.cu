@@ -144,6 +144,29 @@ kith_status join_offsets(kith_cuda_join *join, uint64_t *offsets, kith_cuda_tall
   return guard(error, [&] { join->offsets_to_host(offsets, tally); });
 }
 
+kith_status join_cut(kith_cuda_join *join, uint32_t *n, kith_cuda_error *error) {
+  return guard(error, [&] {
+    check(cudaSetDevice(join->session.device), "device");
+    *n = join->cut_blocks();
+  });
+}
+
+kith_status join_blocks(kith_cuda_join *join, uint32_t *begin, uint64_t *candidates, uint32_t *ids,
+                        kith_cuda_error *error) {
+  return guard(error, [&] {
+    check(cudaSetDevice(join->session.device), "device");
+    join->blocks_to_host(begin, candidates, ids);
+  });
+}
+
+kith_status join_batch(kith_cuda_join *join, const kith_cuda_batch *batch, kith_cuda_tally *tally,
+                       kith_cuda_times *times, kith_cuda_error *error) {
+  return guard(error, [&] {
+    check(cudaSetDevice(join->session.device), "device");
+    join->run_batch(*batch, tally, times);
+  });
+}
+
 kith_status join_fill(kith_cuda_join *join, const kith_cuda_rows *rows, kith_cuda_error *error) {
   return guard(error, [&] { join->rows_to_host(*rows); });
 }
@@ -181,9 +204,23 @@ kith_status download(kith_cuda_session *session, void *to, const void *from, uin
 } // namespace
 
 const kith_cuda_api *kith_cuda_api_get(void) {
-  static const kith_cuda_api api = {KITH_CUDA_API_VERSION, device_count, device_describe, session_create,
-                                    session_destroy,       join_create,  join_destroy,    join_count,
-                                    join_degrees,          join_offsets, join_fill,       join_table,
-                                    device_free,           upload,       download};
+  static const kith_cuda_api api = {KITH_CUDA_API_VERSION,
+                                    device_count,
+                                    device_describe,
+                                    session_create,
+                                    session_destroy,
+                                    join_create,
+                                    join_destroy,
+                                    join_count,
+                                    join_degrees,
+                                    join_offsets,
+                                    join_cut,
+                                    join_blocks,
+                                    join_batch,
+                                    join_fill,
+                                    join_table,
+                                    device_free,
+                                    upload,
+                                    download};
   return &api;
 }

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { KITH_CUDA_API_VERSION = 4 };
+enum { KITH_CUDA_API_VERSION = 5 };
 
 typedef struct kith_cuda_error {
   char text[512];
@@ -81,6 +81,25 @@ typedef struct kith_cuda_rows {
   double *distances; /* NULL: not wanted */
 } kith_cuda_rows;
 
+/* A part of the queries, where other engines have the rest: whole blocks of them. */
+typedef enum kith_cuda_task { KITH_CUDA_COUNT, KITH_CUDA_DEGREES, KITH_CUDA_FILL } kith_cuda_task;
+
+typedef struct kith_cuda_batch {
+  kith_cuda_task task;
+  const uint32_t *blocks;
+  uint32_t n_blocks;
+  uint64_t *degrees;           /* KITH_CUDA_DEGREES: by id, in host memory */
+  uint64_t first_row, end_row; /* KITH_CUDA_FILL: the rows of this window only; */
+  const uint64_t *offsets;     /* that of id begins at neighbors[offsets[id - first_row] - offsets[0]] */
+  uint32_t *neighbors;
+  double *distances; /* NULL: not wanted */
+} kith_cuda_batch;
+
+/* When a batch did what, in seconds since it began. */
+typedef struct kith_cuda_times {
+  double computed, transferred;
+} kith_cuda_times;
+
 typedef struct kith_cuda_api {
   uint32_t version;
   /* GPUs that could be used. */
@@ -102,6 +121,14 @@ typedef struct kith_cuda_api {
   kith_status (*join_offsets)(kith_cuda_join *join, uint64_t *offsets, kith_cuda_tally *tally,
                               kith_cuda_error *error);
   /* After join_offsets. */
+  /* For joins that are shared with other engines. Cuts the queries into blocks; then gives, for n blocks,
+   * begin[n + 1] positions, the candidates of each, and the ids of all positions: the arrays must stay. Pairs
+   * with (i, i) and in both orders for KITH_CUDA_COUNT. */
+  kith_status (*join_cut)(kith_cuda_join *join, uint32_t *n, kith_cuda_error *error);
+  kith_status (*join_blocks)(kith_cuda_join *join, uint32_t *begin, uint64_t *candidates, uint32_t *ids,
+                             kith_cuda_error *error);
+  kith_status (*join_batch)(kith_cuda_join *join, const kith_cuda_batch *batch, kith_cuda_tally *tally,
+                            kith_cuda_times *times, kith_cuda_error *error);
   kith_status (*join_fill)(kith_cuda_join *join, const kith_cuda_rows *rows, kith_cuda_error *error);
   /* The whole table in device memory, which then belongs to the caller: release with device_free. */
   kith_status (*join_table)(kith_cuda_join *join, kith_table *table, kith_cuda_tally *tally,

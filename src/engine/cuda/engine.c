@@ -1,7 +1,9 @@
 /* The CUDA engine: see engine.h. */
 #include "engine/cuda/engine.h"
 
+#include "base/clock.h"
 #include "base/team.h"
+#include "base/trace.h"
 #include "points/points.h"
 
 #include <dlfcn.h>
@@ -83,9 +85,7 @@ const kith_cuda_api *kith_cuda_load(const char **why) {
 
 static void close_session(void *session) { kith_cuda_load(NULL)->session_destroy(session); }
 
-static kith_status open_session(kith_context *ctx) {
-  if (ctx->gpu.session)
-    return KITH_OK;
+kith_status kith_cuda_count(kith_context *ctx, uint32_t *gpus) {
   const char *why;
   const kith_cuda_api *api = kith_cuda_load(&why);
   if (!api)
@@ -93,26 +93,42 @@ static kith_status open_session(kith_context *ctx) {
   uint32_t devices = 0;
   kith_cuda_error error = {""};
   api->device_count(&devices, &error);
-  if (ctx->gpu.device >= devices)
-    return kith_fail(ctx, KITH_ERR_UNSUPPORTED,
-                     "there is no GPU number %u: this machine has %u, counted from 0", ctx->gpu.device,
-                     devices);
+  for (; ctx->gpus.n < devices && ctx->gpus.n < KITH_MAX_GPUS && ctx->gpus.all; ctx->gpus.n++)
+    ctx->gpus.list[ctx->gpus.n].device = ctx->gpus.n;
+  for (uint32_t i = 0; i < ctx->gpus.n; i++)
+    if (ctx->gpus.list[i].device >= devices)
+      return kith_fail(ctx, KITH_ERR_UNSUPPORTED,
+                       "there is no GPU number %u: this machine has %u, counted from 0",
+                       ctx->gpus.list[i].device, devices);
+  *gpus = ctx->gpus.n;
+  return KITH_OK;
+}
+
+static kith_status open_session(kith_context *ctx, uint32_t number) {
+  uint32_t gpus;
+  kith_status status = kith_cuda_count(ctx, &gpus);
+  if (status)
+    return status;
+  kith_gpu *gpu = &ctx->gpus.list[number];
+  if (gpu->session)
+    return KITH_OK;
+  kith_cuda_error error = {""};
   kith_cuda_session *session;
-  kith_status status =
-      api->session_create(ctx->gpu.device, ctx->gpu.memory_bytes, ctx->threads, &session, &error);
+  status =
+      kith_cuda_load(NULL)->session_create(gpu->device, ctx->gpus.memory_bytes, ctx->threads, &session, &error);
   if (status)
     return kith_fail(ctx, status, "%s", error.text);
-  ctx->gpu.session = session;
-  ctx->gpu.close = close_session;
+  gpu->session = session;
+  ctx->gpus.close = close_session;
   return KITH_OK;
 }
 
 bool kith_cuda_wanted(kith_context *ctx, uint64_t n_points, bool device_memory) {
   if (ctx->engine != KITH_ENGINE_AUTO)
-    return ctx->engine == KITH_ENGINE_CUDA;
+    return ctx->engine != KITH_ENGINE_CPU;
   if (device_memory || n_points < AUTO_POINTS)
     return device_memory;
-  return kith_cuda_load(NULL) && open_session(ctx) == KITH_OK;
+  return kith_cuda_load(NULL) && open_session(ctx, 0) == KITH_OK;
 }
 
 /* ---- the engine ---------------------------------------------------------------------------------------- */
@@ -124,6 +140,8 @@ typedef struct cuda_engine {
   kith_cuda_join *join;
   uint64_t n_rows;
   kith_space space;
+  kith_blocks blocks; /* of a join that is shared; they are the caller's */
+  uint32_t track;     /* of the trace: transfers */
 } cuda_engine;
 
 static int asked_to_stop(const void *ctx) { return kith_cancelled(ctx); }
@@ -160,6 +178,85 @@ static void convert_sizes(const cuda_engine *cuda, double *sizes, uint64_t n) {
   kith_each(cuda->ctx, c.shares, convert_share, &c);
 }
 
+/* ---- blocks, where the join is shared -------------------------------------------------------------------- */
+
+static kith_status cut(kith_engine *engine, kith_blocks *blocks) {
+  cuda_engine *cuda = (cuda_engine *)engine;
+  kith_cuda_error error = {""};
+  uint32_t n = 0;
+  kith_status status = cuda->api->join_cut(cuda->join, &n, &error);
+  if (status)
+    return finish(cuda, status, &error);
+  if ((status = kith_blocks_allocate(cuda->ctx, n, engine->n_queries, blocks)))
+    return status;
+  status = cuda->api->join_blocks(cuda->join, blocks->begin, blocks->candidates, blocks->ids, &error);
+  if (status)
+    kith_blocks_release(blocks);
+  cuda->blocks = *blocks;
+  return finish(cuda, status, &error);
+}
+
+/* Embedded metrics: the distances of a block's rows. The threads of the context have other work. */
+static void convert_block(const cuda_engine *cuda, const kith_work *work, uint32_t block) {
+  for (uint32_t p = cuda->blocks.begin[block]; p < cuda->blocks.begin[block + 1]; p++) {
+    uint32_t id = cuda->blocks.ids[p];
+    if (id < work->first_row || id >= work->end_row)
+      continue;
+    const uint64_t *offset = work->offsets + (id - work->first_row);
+    for (uint64_t i = offset[0] - work->offsets[0]; i < offset[1] - work->offsets[0]; i++)
+      work->distances[i] = kith_space_distance(&cuda->space, work->distances[i]);
+  }
+}
+
+static uint64_t pairs_of_block(const cuda_engine *cuda, const kith_work *work, uint32_t block) {
+  uint64_t pairs = 0;
+  for (uint32_t p = cuda->blocks.begin[block]; p < cuda->blocks.begin[block + 1]; p++) {
+    uint32_t id = cuda->blocks.ids[p];
+    if (id >= work->first_row && id < work->end_row)
+      pairs += work->offsets[id - work->first_row + 1] - work->offsets[id - work->first_row];
+  }
+  return pairs;
+}
+
+static void trace_transfer(const cuda_engine *cuda, double began, const kith_cuda_times *times,
+                           uint64_t pairs) {
+  kith_trace_event event = {.track = cuda->track,
+                            .name = "transfer",
+                            .began = began + times->computed,
+                            .ended = began + times->transferred,
+                            .pairs = pairs};
+  kith_trace_add(cuda->ctx, &event);
+}
+
+static kith_status run_blocks(cuda_engine *cuda, const kith_work *work, kith_cuda_tally *found,
+                              kith_cuda_error *error) {
+  static const kith_cuda_task tasks[] = {[KITH_DO_COUNT] = KITH_CUDA_COUNT,
+                                         [KITH_DO_DEGREES] = KITH_CUDA_DEGREES,
+                                         [KITH_DO_FILL] = KITH_CUDA_FILL};
+  kith_cuda_batch batch = {.task = tasks[work->operation],
+                           .blocks = work->blocks,
+                           .n_blocks = work->n_blocks,
+                           .degrees = work->degrees,
+                           .first_row = work->first_row,
+                           .end_row = work->end_row,
+                           .offsets = work->offsets,
+                           .neighbors = work->neighbors,
+                           .distances = work->distances};
+  kith_cuda_times times = {0};
+  double began = kith_seconds();
+  kith_status status = cuda->api->join_batch(cuda->join, &batch, found, &times, error);
+  if (status)
+    return status;
+  if (work->operation == KITH_DO_FILL)
+    for (uint32_t i = 0; i < work->n_blocks; i++) {
+      found->pairs += pairs_of_block(cuda, work, work->blocks[i]);
+      if (work->distances && kith_space_is_embedded(&cuda->space))
+        convert_block(cuda, work, work->blocks[i]);
+    }
+  trace_transfer(cuda, began, &times, found->pairs);
+  return KITH_OK;
+}
+
 static kith_status fill(cuda_engine *cuda, const kith_work *work, kith_cuda_tally *found,
                         kith_cuda_error *error) {
   uint64_t end = work->end_row < cuda->n_rows ? work->end_row : cuda->n_rows;
@@ -178,7 +275,9 @@ static kith_status run(kith_engine *engine, uint32_t lane, const kith_work *work
   kith_cuda_tally found = {0};
   kith_cuda_error error = {""};
   kith_status status = KITH_ERR_UNSUPPORTED;
-  if (work->operation == KITH_DO_COUNT)
+  if (work->blocks)
+    status = run_blocks(cuda, work, &found, &error);
+  else if (work->operation == KITH_DO_COUNT)
     status = cuda->api->join_count(cuda->join, &found, &error);
   else if (work->operation == KITH_DO_DEGREES)
     status = cuda->api->join_degrees(cuda->join, work->degrees, &found, &error);
@@ -202,7 +301,7 @@ kith_status kith_engine_cuda_table(kith_engine *engine, kith_table *table, kith_
   kith_cuda_tally found = {0};
   kith_cuda_error error = {""};
   kith_status status = cuda->api->join_table(cuda->join, table, &found, &error);
-  table->device = 1 + cuda->ctx->gpu.device;
+  table->device = 1 + cuda->ctx->gpus.list[0].device;
   add(tally, &found);
   return finish(cuda, status, &error);
 }
@@ -219,16 +318,16 @@ kith_status kith_points_upload(kith_context *ctx, const kith_points *points, kit
     status = kith_points_check(ctx, points, "points");
   if (!status && points->device)
     status = kith_fail(ctx, KITH_ERR_ARGUMENT, "points: they are in device memory already");
-  if (status || (status = open_session(ctx)))
+  if (status || (status = open_session(ctx, 0)))
     return status;
   void *data = NULL;
   kith_cuda_error error = {""};
-  status = kith_cuda_load(NULL)->upload(ctx->gpu.session, points, &data, &error);
+  status = kith_cuda_load(NULL)->upload(ctx->gpus.list[0].session, points, &data, &error);
   if (status)
     return kith_fail(ctx, status, "%s", error.text);
   *copy = points->dtype == KITH_F32 ? kith_points_f32(data, points->n, points->dim)
                                     : kith_points_f64(data, points->n, points->dim);
-  copy->device = 1 + ctx->gpu.device;
+  copy->device = 1 + ctx->gpus.list[0].device;
   return KITH_OK;
 }
 
@@ -241,10 +340,10 @@ void kith_points_release(kith_points *copy) {
 
 kith_status kith_device_read(kith_context *ctx, const void *device_memory, void *host, uint64_t bytes) {
   kith_status status = kith_call_begin(ctx);
-  if (status || (status = open_session(ctx)))
+  if (status || (status = open_session(ctx, 0)))
     return status;
   kith_cuda_error error = {""};
-  status = kith_cuda_load(NULL)->download(ctx->gpu.session, host, device_memory, bytes, &error);
+  status = kith_cuda_load(NULL)->download(ctx->gpus.list[0].session, host, device_memory, bytes, &error);
   return status ? kith_fail(ctx, status, "%s", error.text) : KITH_OK;
 }
 
@@ -254,33 +353,41 @@ static void destroy(kith_engine *engine) {
   kith_free(cuda);
 }
 
-kith_status kith_engine_cuda_create(kith_context *ctx, const kith_cuda_spec *spec, const kith_space *space,
-                                    kith_cuda_info *info, kith_engine **out) {
-  kith_status status = open_session(ctx);
+kith_status kith_engine_cuda_create(kith_context *ctx, uint32_t gpu, const kith_cuda_spec *spec,
+                                    const kith_space *space, kith_cuda_info *info, kith_engine **out) {
+  kith_status status = open_session(ctx, gpu);
   if (status)
     return status;
   cuda_engine *cuda = kith_alloc(&ctx->memory, sizeof *cuda);
   if (!cuda)
     return kith_fail_memory(ctx, sizeof *cuda, "the engine");
-  *cuda = (cuda_engine){
-      .base = {.name = "cuda", .lanes = 1, .whole = true, .run = run, .offsets = offsets, .destroy = destroy},
-      .ctx = ctx,
-      .api = kith_cuda_load(NULL),
-      .n_rows = spec->a.n,
-      .space = *space};
+  *cuda = (cuda_engine){.base = {.name = "cuda",
+                                 .lanes = 1,
+                                 .whole = true,
+                                 .run = run,
+                                 .offsets = offsets,
+                                 .cut = cut,
+                                 .destroy = destroy},
+                        .ctx = ctx,
+                        .api = kith_cuda_load(NULL),
+                        .n_rows = spec->a.n,
+                        .space = *space};
   kith_cuda_spec own = *spec;
   own.lattice = space->lattice;
   own.doubt = space->lattice.n > 0 ? kith_lattice_doubt(&space->lattice, spec->predicate.limit) : INFINITY;
   own.sizes = kith_space_is_embedded(space);
   own.stop = (kith_cuda_stop){.asked = asked_to_stop, .user = ctx};
   kith_cuda_error error = {""};
-  status = cuda->api->join_create(ctx->gpu.session, &own, &cuda->join, info, &error);
+  status = cuda->api->join_create(ctx->gpus.list[gpu].session, &own, &cuda->join, info, &error);
   if (status) {
     status = finish(cuda, status, &error);
     kith_free(cuda);
     return status;
   }
   cuda->base.n_queries = (uint32_t)info->n_valid;
+  char name[32];
+  snprintf(name, sizeof name, "cuda %u transfers", gpu);
+  cuda->track = kith_trace_tracks(ctx, name, 1);
   *out = &cuda->base;
   return KITH_OK;
 }

@@ -15,10 +15,13 @@ const kith_cuda_api *kith_cuda_load(const char **why);
  * it. A GPU that was asked for, by name or by what lies in its memory, is wanted whatever the size. */
 bool kith_cuda_wanted(kith_context *ctx, uint64_t n_points, bool device_memory);
 
-/* An engine that has its points, plan and index on the GPU. The points lie in the space as they are to be
- * joined; what the spec says of the space is set from it. */
-kith_status kith_engine_cuda_create(kith_context *ctx, const kith_cuda_spec *spec, const kith_space *space,
-                                    kith_cuda_info *info, kith_engine **out);
+/* The GPUs of the context: how many there are; 0, and why, if none can be used. */
+kith_status kith_cuda_count(kith_context *ctx, uint32_t *gpus);
+
+/* An engine that has its points, plan and index on GPU number `gpu` of the context. The points lie in the space
+ * as they are to be joined; what the spec says of the space is set from it. */
+kith_status kith_engine_cuda_create(kith_context *ctx, uint32_t gpu, const kith_cuda_spec *spec,
+                                    const kith_space *space, kith_cuda_info *info, kith_engine **out);
 
 /* The whole neighbour table, left in device memory. */
 kith_status kith_engine_cuda_table(kith_engine *engine, kith_table *table, kith_tally *tally);

@@ -108,15 +108,15 @@ __device__ double size_of_pair(const row_of &a, const row_of &b, uint32_t dim,
 /* Distances of the pairs of a window, a warp a row. */
 template <bool BOX>
 __global__ void find_distances(const __grid_constant__ view a, const __grid_constant__ view b,
-                               const __grid_constant__ distance_question question, const uint64_t *offsets,
-                               uint64_t first, uint64_t end, const uint32_t *neighbors, double *distances) {
-  uint64_t warp = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
-  uint64_t i = first + warp;
-  if (i >= end)
+                               const __grid_constant__ distance_question question,
+                               const __grid_constant__ table_rows rows, const uint32_t *neighbors,
+                               double *distances) {
+  uint64_t i = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  if (i >= rows.n)
     return;
-  uint64_t base = offsets[first];
-  for (uint64_t at = offsets[i] - base + threadIdx.x % 32; at < offsets[i + 1] - base; at += 32) {
-    double size = size_of_pair<BOX>(row_of{a, i}, row_of{b, neighbors[at]}, a.dim, question);
+  uint64_t end = rows.offsets[i + 1] - rows.base;
+  for (uint64_t at = rows.offsets[i] - rows.base + threadIdx.x % 32; at < end; at += 32) {
+    double size = size_of_pair<BOX>(row_of{a, rows.id(i)}, row_of{b, neighbors[at]}, a.dim, question);
     distances[at] = question.roots ? __dsqrt_rn(size) : size;
   }
 }
@@ -289,9 +289,11 @@ void kith_cuda_join::launch_images(const join_args &open, operation op) {
     return;
   join_args args = open;
   args.space.images = true;
-  args.space.border = border.begin.get();
   args.space.open_degrees = open_degrees.get();
-  args.n_tiles = index_b.n ? border.n : 0;
+  if (!args.tile_list) {
+    args.tile_list = border.begin.get();
+    args.n_tiles = index_b.n ? border.n : 0;
+  }
   launch_tiles(args, op);
 }
 
@@ -345,9 +347,14 @@ void kith_cuda_join::find_degrees(bool collect) {
   args.doubtful = doubtful.get();
   args.pool = pool{records.get(), capacity, (unsigned long long *)(total.get() + 1)};
   launch(args, capacity ? COLLECT : DEGREES);
-  if (!has_box())
-    return;
-  open_degrees = session.make<uint32_t>(a.n, "one count per point");
+  if (has_box())
+    add_images(args);
+}
+
+/* Adds the pairs that are near in an image to the degrees, and keeps those that are not. */
+void kith_cuda_join::add_images(const join_args &args) {
+  if (!open_degrees.get())
+    open_degrees = session.make<uint32_t>(a.n, "one count per point");
   check(cudaMemcpyAsync(open_degrees.get(), degrees.get(), a.n * sizeof(uint32_t), cudaMemcpyDeviceToDevice,
                         session.stream),
         "degrees");
@@ -396,15 +403,16 @@ void kith_cuda_join::offsets_to_host(uint64_t *out, kith_cuda_tally *tally) {
 
 /* ---- rows ----------------------------------------------------------------------------------------------- */
 
-void kith_cuda_join::sort_rows(uint64_t first, uint64_t end, uint64_t pairs) {
+/* Rows of the window, n of them. */
+void kith_cuda_join::sort_rows(const uint64_t *offsets, uint64_t base, uint64_t n, uint64_t pairs) {
   auto sorted = session.make<uint32_t>(pairs, "sorting the rows");
   thrust::counting_iterator<uint64_t> rows(0);
-  less_base place{offsets.get() + first, offset_of(first)};
+  less_base place{offsets, base};
   auto begins = thrust::make_transform_iterator(rows, place);
   size_t bytes = 0;
   auto sort = [&](void *room) {
     check(cub::DeviceSegmentedSort::SortKeys(room, bytes, window.neighbors.get(), sorted.get(), (int64_t)pairs,
-                                             (int64_t)(end - first), begins, begins + 1, session.stream),
+                                             (int64_t)n, begins, begins + 1, session.stream),
           "sorting the rows");
   };
   sort(nullptr);
@@ -425,12 +433,12 @@ uint64_t kith_cuda_join::offset_of(uint64_t row) {
   return *value;
 }
 
-void kith_cuda_join::launch_distances(uint64_t first, uint64_t end) {
+void kith_cuda_join::launch_distances(const table_rows &rows) {
   distance_question question{spec.predicate.norm, spec.predicate.norm == KITH_NORM_2 && !spec.sizes,
                              spec.predicate.reach, spec.lattice};
   auto kernel = has_box() ? find_distances<true> : find_distances<false>;
-  kernel<<<blocks_for((end - first) * 32, THREADS), THREADS, 0, session.stream>>>(
-      a, b, question, offsets.get(), first, end, window.neighbors.get(), window.distances.get());
+  kernel<<<blocks_for(rows.n * 32, THREADS), THREADS, 0, session.stream>>>(
+      a, b, question, rows, window.neighbors.get(), window.distances.get());
   check_launch("distances");
 }
 
@@ -444,6 +452,7 @@ void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
   if (pairs > 0) {
     join_args args = arguments(FILL);
     args.offsets = offsets.get();
+    args.base = offset_of(first);
     args.neighbors = window.neighbors.get();
     args.first_row = first;
     args.end_row = end;
@@ -460,9 +469,9 @@ void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
     check_launch("rows");
     launch_images(args, FILL);              /* behind the others, over what a record may have left there */
     if (spec.sorted || by_point() || dense) /* the latter two in no order of their own */
-      sort_rows(first, end, pairs);
+      sort_rows(offsets.get() + first, args.base, end - first, pairs);
     if (spec.distances)
-      launch_distances(first, end);
+      launch_distances({offsets.get() + first, args.base, nullptr, first, end - first});
   }
   wait("filling the table");
   window.first = first;

@@ -8,6 +8,15 @@
 namespace kith_cuda {
 struct point_args;  /* join_point.cuh */
 struct query_batch; /* likewise */
+
+/* Rows of a table on the device, one after the other. */
+struct table_rows {
+  const uint64_t *offsets; /* n + 1 */
+  uint64_t base;           /* the first of them */
+  const uint32_t *ids;     /* of the rows; NULL: from `first` on */
+  uint64_t first, n;
+  __device__ uint64_t id(uint64_t i) const { return ids ? ids[i] : first + i; }
+};
 } // namespace kith_cuda
 
 /* Rows of the neighbour table on the device. */
@@ -15,6 +24,15 @@ struct kith_cuda_window {
   uint64_t first = 0, end = 0;
   kith_cuda::buffer<uint32_t> neighbors;
   kith_cuda::buffer<double> distances;
+};
+
+/* The blocks of a join that is shared with other engines (batch.cu). */
+struct kith_cuda_blocks {
+  uint32_t n = 0;
+  uint32_t tiles = 0;                 /* of a block: so many, one after the other */
+  const uint32_t *begin = nullptr;    /* in host memory: n + 1 positions, */
+  const uint32_t *ids = nullptr;      /* and the ids of all of them */
+  kith_cuda::buffer<uint64_t> places; /* by id: where the rows of a batch begin in it */
 };
 
 struct kith_cuda_join {
@@ -43,6 +61,7 @@ struct kith_cuda_join {
   uint64_t n_pairs = 0;                   /* the last of them */
   const uint64_t *host_offsets = nullptr; /* the caller's copy of them, once there is one */
   kith_cuda_window window;
+  kith_cuda_blocks blocks;
 
   kith_cuda_join(kith_cuda_session &session, const kith_cuda_spec &spec);
 
@@ -52,6 +71,9 @@ struct kith_cuda_join {
   void offsets_to_host(uint64_t *out, kith_cuda_tally *tally);
   void rows_to_host(const kith_cuda_rows &rows);
   void table_on_device(kith_table *table, kith_cuda_tally *tally);
+  uint32_t cut_blocks();
+  void blocks_to_host(uint32_t *begin, uint64_t *candidates, uint32_t *ids);
+  void run_batch(const kith_cuda_batch &batch, kith_cuda_tally *tally, kith_cuda_times *times);
 
   const kith_cuda::cell_index &queries() const { return spec.one_set ? index_b : index_a; }
   void wait_for(cudaEvent_t event, const char *what);
@@ -72,13 +94,19 @@ private:
   void upload_limits();
   void read_tally(kith_cuda_tally *out, const char *what);
   void find_degrees(bool collect);
+  void add_images(const kith_cuda::join_args &args);
   uint64_t pool_capacity() const;
   void find_offsets(kith_cuda_tally *tally);
   uint64_t offset_of(uint64_t row);
-  void sort_rows(uint64_t first, uint64_t end, uint64_t pairs);
-  void launch_distances(uint64_t first, uint64_t end);
+  void sort_rows(const uint64_t *offsets, uint64_t base, uint64_t n, uint64_t pairs);
+  void launch_distances(const kith_cuda::table_rows &rows);
   void make_window(uint64_t first, uint64_t end);
   void cover(uint64_t first, uint64_t end);
+
+  /* batch.cu */
+  void find_batch_degrees(const struct block_list &list, bool all_pairs);
+  void degrees_of_batch(const kith_cuda_batch &batch, const struct block_list &list);
+  void fill_batch(const kith_cuda_batch &batch, const struct block_list &list, kith_cuda_times *times);
 
   /* point.cu */
   void order_queries();

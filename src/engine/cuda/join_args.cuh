@@ -35,7 +35,8 @@ struct join_args {
   const uint32_t *q_ids;
   key_list q_keys;
   const uint32_t *tile_begin;
-  uint32_t n_tiles;
+  const uint32_t *tile_list; /* the tiles to take; NULL: all, in their order */
+  uint32_t n_tiles;          /* in the list */
   /* candidates */
   const void *c_coords;
   const uint32_t *c_ids;
@@ -51,7 +52,8 @@ struct join_args {
   tally *total;
   uint32_t *degrees;       /* by id */
   const uint64_t *offsets; /* by id */
-  uint32_t *neighbors;     /* offsets[first_row] goes here */
+  uint64_t base;           /* the offset of what goes to the first of */
+  uint32_t *neighbors;
   uint64_t first_row, end_row;
   uint8_t *doubtful; /* per tile: some test came within the band. Written by DEGREES, read by FILL */
   struct pool pool;  /* COLLECT */

@@ -103,6 +103,18 @@ __device__ __noinline__ uint32_t settle_in_space(const T *query, const uint32_t 
   return mask;
 }
 
+/* The first and the last cell of a row that a step reaches from cells x_first to x_last. */
+struct cell_span {
+  uint32_t low, high;
+};
+
+__device__ inline cell_span cells_within_reach(const kith_grid &grid, const kith_step &step, uint32_t x_first,
+                                               uint32_t x_last) {
+  uint32_t last_cell = grid.cells[0] - 1;
+  return {x_first > step.x_reach ? x_first - step.x_reach : 0,
+          last_cell - x_last > step.x_reach ? x_last + step.x_reach : last_cell};
+}
+
 /* One warp's view of its tile. */
 template <int D, typename T, int G, operation OP, bool GENERAL = false> struct tile_join {
   using shared = warp_memory<D, G, OP, GENERAL>;
@@ -363,9 +375,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     if (number < 0)
       return run;
     uint64_t base = (uint64_t)number << args.grid.x_bits;
-    uint32_t last_cell = args.grid.cells[0] - 1;
-    uint32_t low = x_first > step.x_reach ? x_first - step.x_reach : 0;
-    uint32_t high = last_cell - x_last > step.x_reach ? x_last + step.x_reach : last_cell;
+    auto [low, high] = cells_within_reach(args.grid, step, x_first, x_last);
     run.begin = args.find.find(base + low);
     run.end = args.find.find(base + high + 1);
     run.inside_begin = run.inside_end = run.end;
@@ -1050,7 +1060,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     if (lane >= n_queries)
       return;
     uint32_t id = memory.own_id[lane];
-    memory.row_at[lane] = args.neighbors + (args.offsets[id] - args.offsets[args.first_row]);
+    memory.row_at[lane] = args.neighbors + (args.offsets[id] - args.base);
     if (sees_images())
       memory.row_at[lane] += args.space.open_degrees[id];
   }
@@ -1101,10 +1111,7 @@ __global__ void __launch_bounds__(32 * WARPS, least_blocks(D, OP, GENERAL))
   uint64_t tile = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
   if (tile >= args.n_tiles || *(const volatile int *)args.stop)
     return;
-  if constexpr (GENERAL)
-    join.run_tile(args.space.images ? args.space.border[tile] : (uint32_t)tile);
-  else
-    join.run_tile((uint32_t)tile);
+  join.run_tile(args.tile_list ? args.tile_list[tile] : (uint32_t)tile);
   uint64_t pairs = sum_over_warp(join.counted);
   if (join.lane == 0 && OP != FILL) {
     atomicAdd(&args.total->pairs, (unsigned long long)pairs);

@@ -25,7 +25,6 @@ struct space_args {
   bool images;                  /* this is the pass over images, */
   bool ties;                    /* a pair may have two images within the limit, */
   double doubt;                 /* if its size is larger than this: then the nearer one counts */
-  const uint32_t *border;       /* images: the tiles that have any */
   const uint32_t *open_degrees; /* images, FILL: pairs that are in the rows already, by id */
   kith_lattice lattice;         /* n is 0: there is no box */
 };

@@ -165,17 +165,15 @@ struct piece {
 
 } // namespace
 
-void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64_t bytes) {
-  if (bytes <= SMALL) {
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, session.stream), "copy to the host");
-    session.wait("copy to the host");
-    return;
-  }
+namespace {
+
+/* `shift` bytes before the first, a piece begins: pieces then end where huge pages of their destination do, or
+ * two threads would wait for each other to clear one. */
+void copy_pieces(kith_cuda_session &session, const void *from, uint64_t bytes, uint64_t shift,
+                 const put_piece &put) {
   kith_cuda_ring &ring = ring_of(session);
   check(cudaEventRecord(ring.ready, session.stream), "event");
   std::atomic<uint64_t> next{0};
-  /* Pieces end where huge pages do: two threads would wait for each other to clear one. */
-  uint64_t shift = (uint64_t)to % BUFFER_BYTES;
   uint64_t pieces = (shift + bytes + BUFFER_BYTES - 1) / BUFFER_BYTES;
   each_piece(session, pieces, [&](kith_cuda_lane &lane, size_t) {
     check(cudaStreamWaitEvent(lane.stream, ring.ready, 0), "event");
@@ -196,10 +194,35 @@ void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64
       start(i);
     for (int i = 0; pending[i].bytes; i = (i + 1) % BUFFERS) {
       check(cudaEventSynchronize(lane.done[i]), "copy to the host");
-      stream_copy((char *)to + pending[i].at, lane.buffer[i], pending[i].bytes);
+      put(pending[i].at, lane.buffer[i], pending[i].bytes);
       start(i);
     }
   });
+}
+
+} // namespace
+
+void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64_t bytes) {
+  if (bytes <= SMALL) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, session.stream), "copy to the host");
+    session.wait("copy to the host");
+    return;
+  }
+  copy_pieces(session, from, bytes, (uint64_t)to % BUFFER_BYTES,
+              [to](uint64_t at, const char *piece, uint64_t n) { stream_copy((char *)to + at, piece, n); });
+}
+
+void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, const put_piece &put) {
+  if (bytes > SMALL) {
+    copy_pieces(session, from, bytes, 0, put);
+    return;
+  }
+  static_assert(SMALL <= KITH_CUDA_PINNED_BYTES, "small copies go through the session's pinned block");
+  check(cudaMemcpyAsync(session.pinned, from, bytes, cudaMemcpyDeviceToHost, session.stream),
+        "copy to the host");
+  session.wait("copy to the host");
+  if (bytes > 0)
+    put(0, (const char *)session.pinned, bytes);
 }
 
 namespace {

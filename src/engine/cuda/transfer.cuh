@@ -8,10 +8,17 @@
 
 #include "engine/cuda/device.cuh"
 
+#include <functional>
+
 namespace kith_cuda {
 
 /* The work queued on the session's stream is waited for first. */
 void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64_t bytes);
+
+/* The same for bytes that do not go to one place: put(at, piece, bytes) is called, on several threads, with
+ * pieces that begin `at` bytes from the beginning, in any order. */
+using put_piece = std::function<void(uint64_t at, const char *piece, uint64_t bytes)>;
+void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, const put_piece &put);
 
 /* Rows of `width` contiguous bytes, `stride` bytes apart in host memory, packed on the device. Complete when it
  * returns. */

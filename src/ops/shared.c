@@ -1,0 +1,87 @@
+/* Joins that several engines share: the GPUs of the context, and the CPU if it is asked for. See hybrid.h. */
+#include "ops/join.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void note_failure(kith_join *j, const char *name) {
+  kith_engine_report *engine = &j->report.engines[j->report.n_engines++];
+  snprintf(engine->name, sizeof engine->name, "%s", name);
+  snprintf(engine->failure, sizeof engine->failure, "%.200s", kith_message(j->ctx));
+}
+
+static void add_member(kith_hybrid_spec *spec, kith_engine *engine, kith_end end, const char *name) {
+  kith_member *member = &spec->members[spec->n_members++];
+  *member = (kith_member){.engine = engine, .end = end};
+  snprintf(member->name, sizeof member->name, "%s", name);
+}
+
+static void remove_members(kith_hybrid_spec *spec, uint32_t first) {
+  while (spec->n_members > first)
+    kith_engine_destroy(spec->members[--spec->n_members].engine);
+}
+
+/* Whether others may do what this engine could not. */
+static bool is_its_own_failure(kith_status status) {
+  return status == KITH_ERR_MEMORY || status == KITH_ERR_BUDGET || status == KITH_ERR_UNSUPPORTED;
+}
+
+static kith_status add_gpus(kith_join *j, kith_hybrid_spec *spec) {
+  bool hybrid = j->ctx->engine == KITH_ENGINE_HYBRID;
+  uint32_t gpus = 0;
+  kith_status status = kith_cuda_count(j->ctx, &gpus);
+  for (uint32_t i = 0; i < gpus && !status; i++) {
+    kith_engine *engine = NULL;
+    char name[16];
+    snprintf(name, sizeof name, gpus > 1 ? "cuda%u" : "cuda", i);
+    status = kith_join_prepare_gpu(j, i, &engine);
+    if (!status)
+      add_member(spec, engine, KITH_HEAVY_END, name);
+    else if (is_its_own_failure(status) && (hybrid || i + 1 < gpus || spec->n_members > 0)) {
+      note_failure(j, name);
+      status = KITH_OK;
+    }
+  }
+  return status;
+}
+
+/* Panels have no queries to share out; then the GPUs do without the CPU. */
+static kith_status add_cpu(kith_join *j, kith_hybrid_spec *spec) {
+  kith_join_report gpu = j->report;
+  j->count_only = false;
+  kith_status status = kith_join_prepare_cpu(j);
+  j->report.seconds_plan += gpu.seconds_plan;
+  j->report.seconds_index += gpu.seconds_index;
+  if (status || (j->all_with_all && spec->n_members == 0))
+    return status;
+  if (j->all_with_all)
+    kith_engine_destroy(j->engine);
+  else
+    add_member(spec, j->engine, KITH_LIGHT_END, "cpu");
+  j->engine = NULL;
+  return KITH_OK;
+}
+
+kith_status kith_join_prepare_shared(kith_join *j) {
+  kith_hybrid_spec spec = {.n_rows = j->a->n, .partition = j->options.partition};
+  if (j->options.on_device)
+    return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
+                     "a table in the memory of a GPU is made by that GPU alone: choose the engine cuda and one "
+                     "device");
+  kith_status status = add_gpus(j, &spec);
+  bool dense =
+      spec.n_members > 0 && j->gpu.dense; /* its tiles meet each other: there are no queries to share */
+  if (!status && !dense && j->ctx->engine == KITH_ENGINE_HYBRID)
+    status = add_cpu(j, &spec);
+  if (status || (spec.n_members == 0 && j->engine)) {
+    remove_members(&spec, 0);
+    return status;
+  }
+  if (dense || spec.n_members == 1) {
+    remove_members(&spec, 1);
+    j->engine = spec.members[0].engine;
+    return KITH_OK;
+  }
+  j->shared = true;
+  return kith_engine_hybrid_create(j->ctx, &spec, &j->engine);
+}

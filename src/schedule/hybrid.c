@@ -1,0 +1,578 @@
+/* Several engines on one join: see hybrid.h. */
+#include "schedule/hybrid.h"
+
+#include "base/clock.h"
+#include "base/team.h"
+#include "base/trace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How a member is told what to do. */
+typedef enum manner {
+  TAKES_BLOCKS, /* by their numbers, many at once */
+  TAKES_RANGES, /* its positions are those of the blocks */
+  TAKES_LISTS,  /* its positions are others: `list` has them, block by block, ascending in each */
+} manner;
+
+typedef struct member {
+  kith_member public;
+  manner manner;
+  uint32_t *list;
+  kith_blocks blocks; /* its own cut, the same as the first member's */
+  uint32_t lanes;
+  uint32_t track; /* of the trace: the first of `lanes` */
+  /* Under the lock of the hybrid engine: */
+  double max_candidates; /* of a slice: halved when memory did not suffice, doubled when it did */
+  uint64_t slices;       /* begun */
+  kith_engine_report done;
+  double ended; /* when it found nothing to do */
+  bool gone;
+} member;
+
+typedef struct hybrid {
+  kith_engine base;
+  kith_context *ctx;
+  kith_partition partition;
+  member members[KITH_MAX_MEMBERS];
+  uint32_t n_members;
+  double share; /* of a fixed partition */
+  uint64_t n_rows;
+  kith_blocks blocks;
+  kith_deque deque;
+  pthread_mutex_t lock;
+  kith_status failed;        /* of the last member that left */
+  double imbalance, seconds; /* sums over the runs */
+} hybrid;
+
+/* One run of the deque. */
+typedef struct shared_run {
+  hybrid *h;
+  const kith_work *work;
+  double began;
+  kith_tally tally;
+} shared_run;
+
+/* ---- how much to take ------------------------------------------------------------------------------------ */
+
+/* A slice has at least so many candidates, if there are: launching and waiting cost a GPU as much as that, and
+ * less would leave it idle. The CPU is content with a block. */
+static const double LEAST_OF_GPU = 4e6;
+
+/* Nor has it more pairs, if there are several blocks: it makes its rows in memory of its own. */
+static const uint64_t PAIRS_OF_GPU = 1 << 27;
+
+/* Candidates a second that a member has shown, or was said to have; 0: nobody knows. */
+static double rate_of(const member *m) {
+  double busy = m->done.busy_seconds;
+  return busy > 0 ? (double)m->done.candidates / busy : m->public.rate;
+}
+
+/* Of what is left, half of a member's fair part, a lane: the other half is for when more is known. */
+static kith_appetite find_appetite(hybrid *h, const member *m) {
+  enum { UNKNOWN_PART = 32 };
+  double left = (double)kith_deque_left(&h->deque, m->public.end);
+  pthread_mutex_lock(&h->lock);
+  double sum = 0;
+  bool known = true;
+  for (uint32_t i = 0; i < h->n_members; i++) {
+    const member *other = &h->members[i];
+    bool counts = !other->gone && (!h->deque.cut || other->public.end == m->public.end);
+    sum += counts ? rate_of(other) : 0;
+    known = known && (!counts || rate_of(other) > 0);
+  }
+  double part = known ? rate_of(m) / sum / 2 : 1.0 / UNKNOWN_PART;
+  double most = m->max_candidates;
+  double wanted = left * part / m->lanes;
+  pthread_mutex_unlock(&h->lock);
+  if (m->manner == TAKES_BLOCKS && wanted < LEAST_OF_GPU)
+    wanted = LEAST_OF_GPU;
+  return (kith_appetite){.candidates = wanted < most ? wanted : most,
+                         .pairs = m->manner == TAKES_BLOCKS ? PAIRS_OF_GPU : UINT64_MAX};
+}
+
+/* ---- a slice --------------------------------------------------------------------------------------------- */
+
+static kith_status run_block(const hybrid *h, const member *m, uint32_t lane, kith_work *work, uint32_t entry,
+                             kith_tally *tally) {
+  uint32_t block = h->deque.blocks[entry];
+  work->list = m->manner == TAKES_LISTS ? m->list : NULL;
+  work->begin = h->blocks.begin[block];
+  work->end = h->blocks.begin[block + 1];
+  return m->public.engine->run(m->public.engine, lane, work, tally);
+}
+
+static kith_status run_slice(const hybrid *h, const member *m, uint32_t lane, const kith_work *whole,
+                             kith_slice slice, kith_tally *tally) {
+  kith_work work = *whole;
+  if (m->manner == TAKES_BLOCKS) {
+    work.blocks = h->deque.blocks + slice.begin;
+    work.n_blocks = slice.end - slice.begin;
+    return m->public.engine->run(m->public.engine, lane, &work, tally);
+  }
+  kith_status status = KITH_OK;
+  for (uint32_t e = slice.begin; e < slice.end && !status && !kith_cancelled(h->ctx); e++)
+    status = run_block(h, m, lane, &work, e, tally);
+  return status;
+}
+
+static void add_tally(kith_tally *sum, const kith_tally *tally) {
+  sum->pairs += tally->pairs;
+  sum->tested += tally->tested;
+  sum->inside += tally->inside;
+}
+
+static void note_slice(shared_run *r, member *m, uint32_t lane, kith_slice slice, double began,
+                       const kith_tally *tally) {
+  const kith_deque *deque = &r->h->deque;
+  double now = kith_seconds();
+  kith_trace_event event = {.track = m->track + lane,
+                            .name = "batch",
+                            .began = began,
+                            .ended = now,
+                            .queries = deque->queries[slice.end] - deque->queries[slice.begin],
+                            .candidates = deque->candidates[slice.end] - deque->candidates[slice.begin],
+                            .pairs = tally->pairs};
+  kith_trace_add(r->h->ctx, &event);
+  pthread_mutex_lock(&r->h->lock);
+  m->done.batches++;
+  m->done.queries += event.queries;
+  m->done.candidates += event.candidates;
+  m->done.pairs += tally->pairs;
+  m->done.busy_seconds += (now - began) / m->lanes;
+  m->max_candidates *= 2;
+  add_tally(&r->tally, tally);
+  pthread_mutex_unlock(&r->h->lock);
+}
+
+/* Whether a member may go on after a failure: with smaller slices, if it was for lack of memory. */
+static bool may_go_on(const hybrid *h, member *m, kith_status status, kith_slice slice) {
+  bool memory = status == KITH_ERR_BUDGET || status == KITH_ERR_MEMORY;
+  if (!memory || slice.end - slice.begin < 2)
+    return false;
+  m->max_candidates = (double)(h->deque.candidates[slice.end] - h->deque.candidates[slice.begin]) / 2;
+  return true;
+}
+
+/* A slice was not done: gives it back. Returns whether the member goes on. */
+static bool settle_failure(hybrid *h, member *m, kith_status status, kith_slice slice) {
+  pthread_mutex_lock(&h->lock);
+  bool goes_on = may_go_on(h, m, status, slice);
+  bool leaves = !goes_on && !m->gone;
+  if (leaves) {
+    m->gone = true;
+    h->failed = status;
+    snprintf(m->done.failure, sizeof m->done.failure, "%s", kith_message(h->ctx));
+  }
+  pthread_mutex_unlock(&h->lock);
+  if (leaves)
+    kith_deque_leave(&h->deque, m->public.end);
+  kith_deque_give_back(&h->deque, slice);
+  return goes_on;
+}
+
+static kith_status try_slice(shared_run *r, member *m, uint32_t lane, kith_slice slice, kith_tally *tally) {
+  pthread_mutex_lock(&r->h->lock);
+  uint64_t number = ++m->slices;
+  pthread_mutex_unlock(&r->h->lock);
+  if (kith_fault_wanted(m->public.name, number))
+    return kith_fail(r->h->ctx, KITH_ERR_UNSUPPORTED, "a fault was asked for at batch %llu",
+                     (unsigned long long)number);
+  return run_slice(r->h, m, lane, r->work, slice, tally);
+}
+
+static void report_progress(const shared_run *r) {
+  hybrid *h = r->h;
+  double left = (double)kith_deque_left(&h->deque, KITH_HEAVY_END);
+  if (h->deque.cut)
+    left += (double)kith_deque_left(&h->deque, KITH_LIGHT_END);
+  pthread_mutex_lock(&h->lock);
+  uint64_t pairs = r->tally.pairs;
+  pthread_mutex_unlock(&h->lock);
+  kith_stage_report(h->ctx, 1 - left / ((double)h->deque.candidates[h->deque.n] + 1), pairs);
+}
+
+static bool has_left(hybrid *h, const member *m) {
+  pthread_mutex_lock(&h->lock);
+  bool gone = m->gone;
+  pthread_mutex_unlock(&h->lock);
+  return gone;
+}
+
+/* One lane of a member, until there is nothing left to take. */
+static void work_lane(shared_run *r, member *m, uint32_t lane, bool reports) {
+  hybrid *h = r->h;
+  kith_slice slice;
+  while (!has_left(h, m) && kith_deque_take(&h->deque, m->public.end, find_appetite(h, m), &slice)) {
+    kith_tally tally = {0};
+    double began = kith_seconds();
+    kith_status status = try_slice(r, m, lane, slice, &tally);
+    if (kith_cancelled(h->ctx)) {
+      kith_deque_end(&h->deque);
+      kith_deque_give_back(&h->deque, slice);
+      return;
+    }
+    if (status && !settle_failure(h, m, status, slice))
+      return;
+    if (status)
+      continue;
+    note_slice(r, m, lane, slice, began, &tally);
+    kith_deque_done(&h->deque);
+    pthread_mutex_lock(&h->lock);
+    m->ended = kith_seconds();
+    pthread_mutex_unlock(&h->lock);
+    if (reports)
+      report_progress(r);
+  }
+}
+
+/* ---- a run ----------------------------------------------------------------------------------------------- */
+
+typedef struct worker {
+  shared_run *run;
+  member *member;
+  pthread_t thread;
+  bool started;
+} worker;
+
+static void *work_alone(void *argument) {
+  worker *w = argument;
+  work_lane(w->run, w->member, 0, false);
+  return NULL;
+}
+
+static void leave_for_lack_of_a_thread(hybrid *h, member *m) {
+  m->gone = true;
+  h->failed = KITH_ERR_MEMORY;
+  snprintf(m->done.failure, sizeof m->done.failure, "the system refused a thread");
+  kith_deque_leave(&h->deque, m->public.end);
+}
+
+/* Members that take blocks have a thread each. */
+static void start_workers(shared_run *r, worker *workers) {
+  for (uint32_t i = 0; i < r->h->n_members; i++) {
+    member *m = &r->h->members[i];
+    workers[i] = (worker){.run = r, .member = m};
+    if (m->gone || m->manner != TAKES_BLOCKS)
+      continue;
+    workers[i].started = pthread_create(&workers[i].thread, NULL, work_alone, &workers[i]) == 0;
+    if (!workers[i].started)
+      leave_for_lack_of_a_thread(r->h, m);
+  }
+}
+
+/* The others share the threads of the context: item i is a lane of one of them. */
+static void work_item(void *argument, uint64_t item) {
+  shared_run *r = argument;
+  uint32_t lane = (uint32_t)item;
+  for (uint32_t i = 0; i < r->h->n_members; i++) {
+    member *m = &r->h->members[i];
+    if (m->manner == TAKES_BLOCKS)
+      continue;
+    if (lane < m->lanes) {
+      work_lane(r, m, lane, item == 0);
+      return;
+    }
+    lane -= m->lanes;
+  }
+}
+
+static uint32_t count_items(const hybrid *h) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < h->n_members; i++)
+    n += h->members[i].manner == TAKES_BLOCKS ? 0 : h->members[i].lanes;
+  return n;
+}
+
+/* The pairs of every entry's rows, where they are known: rows are to be filled. */
+static void sum_pairs(hybrid *h, const kith_work *work) {
+  kith_deque *deque = &h->deque;
+  for (uint32_t e = 0; e < deque->n; e++) {
+    uint32_t block = deque->blocks[e];
+    uint64_t pairs = 0;
+    for (uint32_t p = h->blocks.begin[block]; work->offsets && p < h->blocks.begin[block + 1]; p++) {
+      uint64_t id = h->blocks.ids[p];
+      bool wanted = id >= work->first_row && id < work->end_row;
+      const uint64_t *offset = work->offsets + (wanted ? id - work->first_row : 0);
+      pairs += wanted ? offset[1] - offset[0] : 0;
+    }
+    deque->pairs[e + 1] = deque->pairs[e] + pairs;
+  }
+}
+
+static void open_deque(hybrid *h, const kith_work *work) {
+  uint32_t active[2] = {0, 0};
+  for (uint32_t i = 0; i < h->n_members; i++)
+    active[h->members[i].public.end] += h->members[i].gone ? 0 : 1;
+  int64_t cut = -1;
+  if (h->partition == KITH_PARTITION_QUERIES)
+    cut = kith_deque_find(&h->deque, h->deque.queries, h->share);
+  else if (h->partition == KITH_PARTITION_CANDIDATES)
+    cut = kith_deque_find(&h->deque, h->deque.candidates, h->share);
+  kith_deque_open(&h->deque, cut, active);
+  sum_pairs(h, work);
+}
+
+/* How far apart the two ends were done, as a part of the whole. */
+static void note_imbalance(shared_run *r, double now) {
+  hybrid *h = r->h;
+  double ended[2] = {r->began, r->began};
+  for (uint32_t i = 0; i < h->n_members; i++) {
+    const member *m = &h->members[i];
+    if (m->ended > ended[m->public.end])
+      ended[m->public.end] = m->ended;
+  }
+  double apart = ended[0] - ended[1];
+  h->imbalance += apart < 0 ? -apart : apart;
+  h->seconds += now - r->began;
+}
+
+static kith_status run(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally) {
+  hybrid *h = (hybrid *)engine;
+  (void)lane;
+  shared_run r = {.h = h, .work = work, .began = kith_seconds()};
+  worker workers[KITH_MAX_MEMBERS];
+  open_deque(h, work);
+  start_workers(&r, workers);
+  kith_each(h->ctx, count_items(h), work_item, &r);
+  for (uint32_t i = 0; i < h->n_members; i++)
+    if (workers[i].started)
+      pthread_join(workers[i].thread, NULL);
+  note_imbalance(&r, kith_seconds());
+  add_tally(tally, &r.tally);
+  if (kith_cancelled(h->ctx))
+    return kith_check_cancel(h->ctx);
+  if (kith_deque_is_done(&h->deque)) {
+    h->ctx->message[0] = '\0'; /* of a member that failed, which the report tells */
+    return KITH_OK;
+  }
+  char last[512];
+  snprintf(last, sizeof last, "%s", kith_message(h->ctx));
+  return kith_fail(h->ctx, h->failed, "all engines have failed; the last one: %s", last);
+}
+
+/* Where the rows begin: the degrees, added up. */
+static kith_status offsets(kith_engine *engine, uint64_t *out, kith_tally *tally) {
+  hybrid *h = (hybrid *)engine;
+  kith_work work = {.operation = KITH_DO_DEGREES, .end = engine->n_queries, .end_row = UINT64_MAX};
+  work.degrees = out + 1;
+  memset(out, 0, (h->n_rows + 1) * sizeof *out);
+  kith_status status = run(engine, 0, &work, tally);
+  for (uint64_t i = 1; i <= h->n_rows && !status; i++)
+    out[i] += out[i - 1];
+  return status;
+}
+
+/* ---- making it ------------------------------------------------------------------------------------------- */
+
+/* Blocks of so many positions, weighed by the engine whose positions they are. */
+typedef struct weighing {
+  kith_engine *engine;
+  kith_blocks *blocks;
+  _Atomic uint32_t next;
+  _Atomic int failed;
+} weighing;
+
+static void weigh_blocks(void *argument, uint64_t lane) {
+  weighing *w = argument;
+  uint32_t b;
+  while ((b = atomic_fetch_add(&w->next, 1)) < w->blocks->n) {
+    kith_tally tally = {0};
+    kith_work work = {.operation = KITH_DO_WEIGH,
+                      .begin = w->blocks->begin[b],
+                      .end = w->blocks->begin[b + 1],
+                      .end_row = UINT64_MAX};
+    kith_status status = w->engine->run(w->engine, (uint32_t)lane, &work, &tally);
+    if (status)
+      atomic_store(&w->failed, (int)status);
+    w->blocks->candidates[b] = tally.tested;
+  }
+}
+
+static kith_status cut_by_positions(kith_context *ctx, kith_engine *engine, kith_blocks *blocks) {
+  enum { LEAST = 64, MOST = 1024, BLOCKS = 8192 };
+  uint32_t size = engine->n_queries / BLOCKS;
+  size = size < LEAST ? LEAST : size > MOST ? MOST : size;
+  uint32_t n = engine->n_queries / size + (engine->n_queries % size ? 1 : 0);
+  kith_status status = kith_blocks_allocate(ctx, n, engine->n_queries, blocks);
+  if (status)
+    return status;
+  for (uint32_t b = 0; b < n; b++)
+    blocks->begin[b] = b * size;
+  blocks->begin[n] = engine->n_queries;
+  memcpy(blocks->ids, engine->ids, engine->n_queries * sizeof *blocks->ids);
+  weighing w = {.engine = engine, .blocks = blocks};
+  kith_each(ctx, engine->lanes, weigh_blocks, &w);
+  return atomic_load(&w.failed) ? (kith_status)atomic_load(&w.failed) : kith_check_cancel(ctx);
+}
+
+/* The positions of a member, block by block. */
+typedef struct mapping {
+  const kith_blocks *blocks;
+  const uint32_t *position; /* by id */
+  uint32_t *list;
+} mapping;
+
+static int compare_positions(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a;
+  uint32_t y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+static void map_block(void *argument, uint64_t b) {
+  const mapping *map = argument;
+  uint32_t begin = map->blocks->begin[b];
+  uint32_t end = map->blocks->begin[b + 1];
+  bool ascends = true;
+  for (uint32_t p = begin; p < end; p++) {
+    map->list[p] = map->position[map->blocks->ids[p]];
+    ascends = ascends && (p == begin || map->list[p - 1] < map->list[p]);
+  }
+  if (!ascends)
+    qsort(map->list + begin, end - begin, sizeof *map->list, compare_positions);
+}
+
+static kith_status map_positions(hybrid *h, member *m) {
+  const kith_engine *engine = m->public.engine;
+  uint64_t id_end = 0;
+  for (uint32_t p = 0; p < engine->n_queries; p++)
+    id_end = engine->ids[p] >= id_end ? engine->ids[p] + UINT64_C(1) : id_end;
+  uint32_t *position = kith_alloc(&h->ctx->memory, id_end * sizeof *position);
+  m->list = kith_alloc(&h->ctx->memory, engine->n_queries * sizeof *m->list);
+  if (!position || !m->list) {
+    kith_free(position);
+    return kith_fail_memory(h->ctx, (id_end + engine->n_queries) * sizeof *position,
+                            "the positions of queries that engines share");
+  }
+  for (uint32_t p = 0; p < engine->n_queries; p++)
+    position[engine->ids[p]] = p;
+  mapping map = {.blocks = &h->blocks, .position = position, .list = m->list};
+  kith_each_unless_cancelled(h->ctx, h->blocks.n, map_block, &map);
+  kith_free(position);
+  return kith_check_cancel(h->ctx);
+}
+
+static manner manner_of(const hybrid *h, const kith_engine *engine) {
+  if (engine->cut)
+    return TAKES_BLOCKS;
+  return engine->ids == h->members[0].public.engine->ids ? TAKES_RANGES : TAKES_LISTS;
+}
+
+/* The threads of the context go to the members that need them; one is left free for each of the others, which
+ * would otherwise wait for theirs. */
+static uint32_t lanes_of(const hybrid *h, const member *m) {
+  uint32_t others = 0;
+  for (uint32_t i = 0; i < h->n_members; i++)
+    others += h->members[i].manner == TAKES_BLOCKS ? 1 : 0;
+  if (m->manner == TAKES_BLOCKS)
+    return 1;
+  uint32_t lanes = m->public.engine->lanes;
+  return lanes > 2 * others ? lanes - others : lanes > 1 ? lanes / 2 : 1;
+}
+
+/* GPUs of one kind cut the same blocks from the same points. */
+static kith_status cut_the_same(hybrid *h, member *m) {
+  kith_engine *engine = m->public.engine;
+  const kith_blocks *blocks = &h->blocks;
+  kith_status status = engine->cut(engine, &m->blocks);
+  if (status)
+    return status;
+  bool same = m->blocks.n == blocks->n &&
+              memcmp(m->blocks.begin, blocks->begin, (blocks->n + UINT64_C(1)) * sizeof *blocks->begin) == 0 &&
+              memcmp(m->blocks.ids, blocks->ids, engine->n_queries * sizeof *blocks->ids) == 0;
+  return same ? KITH_OK
+              : kith_fail(h->ctx, KITH_ERR_UNSUPPORTED,
+                          "the GPUs see different plans, so they cannot share a join: choose GPUs of one kind");
+}
+
+static kith_status prepare_member(hybrid *h, member *m) {
+  const kith_engine *owner = h->members[0].public.engine;
+  if (m->public.engine->n_queries != owner->n_queries)
+    return kith_fail(h->ctx, KITH_ERR_UNSUPPORTED, "the engines differ in the queries that they see");
+  m->lanes = lanes_of(h, m);
+  m->max_candidates = INFINITY;
+  snprintf(m->done.name, sizeof m->done.name, "%s", m->public.name);
+  m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);
+  if (m->manner == TAKES_BLOCKS && m != h->members)
+    return cut_the_same(h, m);
+  return m->manner == TAKES_LISTS ? map_positions(h, m) : KITH_OK;
+}
+
+static void destroy(kith_engine *engine) {
+  hybrid *h = (hybrid *)engine;
+  for (uint32_t i = 0; i < h->n_members; i++) {
+    kith_engine_destroy(h->members[i].public.engine);
+    kith_free(h->members[i].list);
+    kith_blocks_release(&h->members[i].blocks);
+  }
+  if (h->deque.n > 0)
+    kith_deque_release(&h->deque);
+  kith_blocks_release(&h->blocks);
+  pthread_mutex_destroy(&h->lock);
+  kith_free(h);
+}
+
+static kith_status prepare(hybrid *h) {
+  kith_engine *owner = h->members[0].public.engine;
+  kith_status status = owner->cut ? owner->cut(owner, &h->blocks) : cut_by_positions(h->ctx, owner, &h->blocks);
+  if (status || (status = kith_deque_make(h->ctx, &h->blocks, &h->deque)))
+    return status;
+  for (uint32_t i = 0; i < h->n_members; i++)
+    h->members[i].manner = manner_of(h, h->members[i].public.engine);
+  for (uint32_t i = 0; i < h->n_members && !status; i++)
+    status = prepare_member(h, &h->members[i]);
+  return status;
+}
+
+kith_status kith_engine_hybrid_create(kith_context *ctx, const kith_hybrid_spec *spec, kith_engine **out) {
+  hybrid *h = kith_alloc(&ctx->memory, sizeof *h);
+  *out = NULL;
+  if (!h) {
+    for (uint32_t i = 0; i < spec->n_members; i++)
+      kith_engine_destroy(spec->members[i].engine);
+    return kith_fail_memory(ctx, sizeof *h, "the engine");
+  }
+  *h = (hybrid){.base = {.name = "hybrid",
+                         .lanes = 1,
+                         .n_queries = spec->members[0].engine->n_queries,
+                         .whole = true,
+                         .run = run,
+                         .offsets = offsets,
+                         .destroy = destroy},
+                .ctx = ctx,
+                .partition = spec->partition,
+                .n_members = spec->n_members,
+                .n_rows = spec->n_rows,
+                .share = kith_hybrid_share(spec)};
+  pthread_mutex_init(&h->lock, NULL);
+  for (uint32_t i = 0; i < spec->n_members; i++)
+    h->members[i].public = spec->members[i];
+  kith_status status = prepare(h);
+  if (status)
+    destroy(&h->base);
+  else
+    *out = &h->base;
+  return status;
+}
+
+double kith_hybrid_share(const kith_hybrid_spec *spec) {
+  double rates[2] = {0, 0};
+  bool known = true;
+  for (uint32_t i = 0; i < spec->n_members; i++) {
+    rates[spec->members[i].end] += spec->members[i].rate;
+    known = known && spec->members[i].rate > 0;
+  }
+  return known ? rates[KITH_HEAVY_END] / (rates[KITH_HEAVY_END] + rates[KITH_LIGHT_END]) : 0.5;
+}
+
+void kith_hybrid_describe(const kith_engine *engine, kith_join_report *report) {
+  const hybrid *h = (const hybrid *)engine;
+  report->batches = 0;
+  for (uint32_t i = 0; i < h->n_members && report->n_engines < KITH_MAX_ENGINES; i++) {
+    report->batches += h->members[i].done.batches;
+    report->engines[report->n_engines++] = h->members[i].done;
+  }
+  report->imbalance = h->seconds > 0 ? h->imbalance / h->seconds : 0;
+}

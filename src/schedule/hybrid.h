@@ -1,0 +1,44 @@
+/* Several engines on one join: an engine made of engines.
+ *
+ * The queries are cut into blocks by the first of its members, ordered by how many candidates they have, and
+ * taken from both ends of a deque (deque.h): GPUs from the heavy end, the CPU's threads from the light end. How
+ * much a member takes at once follows from what is left and from how fast everybody was so far: less and less,
+ * so that all end together. A member that fails gives its slice back and leaves; the others finish.
+ *
+ * Members may differ in index and order: a block is a set of query ids.
+ *
+ * May include engine and schedule. The operations include it. */
+#ifndef KITH_SCHEDULE_HYBRID_H
+#define KITH_SCHEDULE_HYBRID_H
+
+#include "schedule/deque.h"
+
+typedef struct kith_member {
+  kith_engine *engine;
+  kith_end end;
+  char name[16];
+  double rate; /* candidates a second, as far as is known beforehand; 0: nothing is */
+} kith_member;
+
+typedef struct kith_hybrid_spec {
+  kith_member members[KITH_MAX_MEMBERS]; /* the first cuts the blocks */
+  uint32_t n_members;
+  uint64_t n_rows; /* of the query side, the invalid ones among them */
+  kith_partition partition;
+} kith_hybrid_spec;
+
+/* The engine takes its members over, whether this succeeds or not. */
+kith_status kith_engine_hybrid_create(kith_context *ctx, const kith_hybrid_spec *spec, kith_engine **out);
+
+/* What each member has done so far. */
+void kith_hybrid_describe(const kith_engine *engine, kith_join_report *report);
+
+/* The part of the work that the members at the heavy end should get, going by the rates that are known; a half
+ * if some are not. */
+double kith_hybrid_share(const kith_hybrid_spec *spec);
+
+/* In builds for tests: whether the environment variable KITH_FAULT (as in cuda:batch=7) wants a member to fail
+ * at its n-th slice. */
+bool kith_fault_wanted(const char *member, uint64_t n);
+
+#endif

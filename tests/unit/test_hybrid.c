@@ -1,0 +1,436 @@
+/* Engines that share a join: the deque, and engines that stall, fail and come back. */
+#include "ops/join.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t next_random(uint64_t *state) {
+  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return *state >> 33;
+}
+
+static kith_context *open_context(uint32_t threads) {
+  kith_context_options options = kith_context_options_init();
+  options.engine = "cpu";
+  options.threads = threads;
+  kith_context *ctx;
+  assert_int_equal(kith_context_create(&options, &ctx), KITH_OK);
+  return ctx;
+}
+
+/* ---- the deque ------------------------------------------------------------------------------------------- */
+
+enum { ENTRIES = 500 };
+
+static void make_deque(kith_context *ctx, kith_blocks *blocks, kith_deque *deque) {
+  uint64_t rng = 7;
+  assert_int_equal(kith_blocks_allocate(ctx, ENTRIES, ENTRIES * 3, blocks), KITH_OK);
+  for (uint32_t b = 0; b < ENTRIES; b++) {
+    blocks->begin[b] = 3 * b;
+    blocks->candidates[b] = next_random(&rng) % 1000;
+  }
+  blocks->begin[ENTRIES] = 3 * ENTRIES;
+  assert_int_equal(kith_deque_make(ctx, blocks, deque), KITH_OK);
+}
+
+static void entries_descend(void **state) {
+  (void)state;
+  kith_context *ctx = open_context(1);
+  kith_blocks blocks;
+  kith_deque deque;
+  make_deque(ctx, &blocks, &deque);
+  for (uint32_t e = 1; e < ENTRIES; e++)
+    assert_true(blocks.candidates[deque.blocks[e - 1]] >= blocks.candidates[deque.blocks[e]]);
+  assert_int_equal(deque.queries[ENTRIES], 3 * ENTRIES);
+  assert_int_equal(kith_deque_find(&deque, deque.queries, 0.5), ENTRIES / 2);
+  assert_int_equal(kith_deque_find(&deque, deque.queries, 0), 0);
+  assert_int_equal(kith_deque_find(&deque, deque.queries, 1), ENTRIES);
+  uint32_t half = kith_deque_find(&deque, deque.candidates, 0.5);
+  assert_true(half > 0 && half < ENTRIES / 2);
+  kith_deque_release(&deque);
+  kith_blocks_release(&blocks);
+  kith_context_destroy(ctx);
+}
+
+/* What the threads of the next test share. */
+typedef struct takers {
+  kith_deque *deque;
+  _Atomic uint32_t done[ENTRIES];
+} takers;
+
+typedef struct taker {
+  takers *all;
+  kith_end end;
+  uint64_t rng;
+} taker;
+
+/* Gives back one slice of three. */
+static void *take_at_random(void *argument) {
+  taker *t = argument;
+  kith_slice slice;
+  kith_appetite appetite = {.pairs = UINT64_MAX};
+  while (appetite.candidates = (double)(next_random(&t->rng) % 5000),
+         kith_deque_take(t->all->deque, t->end, appetite, &slice)) {
+    if (next_random(&t->rng) % 3 == 0) {
+      kith_deque_give_back(t->all->deque, slice);
+      continue;
+    }
+    for (uint32_t e = slice.begin; e < slice.end; e++)
+      atomic_fetch_add(&t->all->done[e], 1);
+    kith_deque_done(t->all->deque);
+  }
+  return NULL;
+}
+
+static void every_entry_is_done_once(void **state) {
+  (void)state;
+  enum { TAKERS = 6, ROUNDS = 20 };
+  kith_context *ctx = open_context(1);
+  kith_blocks blocks;
+  kith_deque deque;
+  make_deque(ctx, &blocks, &deque);
+  for (uint32_t round = 0; round < ROUNDS; round++) {
+    static takers all;
+    memset(&all, 0, sizeof all);
+    all.deque = &deque;
+    kith_deque_open(&deque, round % 2 ? (int64_t)round * 20 : -1, (uint32_t[2]){TAKERS / 2, TAKERS / 2});
+    taker each[TAKERS];
+    pthread_t threads[TAKERS];
+    for (uint32_t i = 0; i < TAKERS; i++) {
+      each[i] = (taker){.all = &all, .end = i % 2 ? KITH_LIGHT_END : KITH_HEAVY_END, .rng = round * 100 + i};
+      assert_int_equal(pthread_create(&threads[i], NULL, take_at_random, &each[i]), 0);
+    }
+    for (uint32_t i = 0; i < TAKERS; i++)
+      pthread_join(threads[i], NULL);
+    assert_true(kith_deque_is_done(&deque));
+    for (uint32_t e = 0; e < ENTRIES; e++)
+      assert_int_equal(all.done[e], 1);
+  }
+  kith_deque_release(&deque);
+  kith_blocks_release(&blocks);
+  kith_context_destroy(ctx);
+}
+
+/* ---- an engine that cannot be relied on ------------------------------------------------------------------ */
+
+/* Takes blocks, as a GPU does, and lets another engine do the work. */
+typedef struct flaky {
+  kith_engine base;
+  kith_context *ctx;
+  kith_engine *inner;
+  kith_blocks blocks; /* the caller's */
+  uint64_t rng;
+  uint32_t fails;  /* one batch of so many is too large for its memory; 0: none */
+  uint64_t breaks; /* at this batch it fails for good; 0: never */
+  uint64_t batches;
+} flaky;
+
+static kith_status cut_flaky(kith_engine *engine, kith_blocks *blocks) {
+  enum { SIZE = 37 };
+  flaky *f = (flaky *)engine;
+  uint32_t n = (engine->n_queries + SIZE - 1) / SIZE;
+  kith_status status = kith_blocks_allocate(f->ctx, n, engine->n_queries, blocks);
+  if (status)
+    return status;
+  for (uint32_t b = 0; b < n; b++) {
+    blocks->begin[b] = b * SIZE;
+    blocks->candidates[b] = next_random(&f->rng) % 100000; /* any order is right */
+  }
+  blocks->begin[n] = engine->n_queries;
+  memcpy(blocks->ids, f->inner->ids, engine->n_queries * sizeof *blocks->ids);
+  f->blocks = *blocks;
+  return KITH_OK;
+}
+
+static kith_status run_flaky(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally) {
+  flaky *f = (flaky *)engine;
+  f->batches++;
+  if (next_random(&f->rng) % 8 == 0) {
+    struct timespec stall = {.tv_nsec = 2000000};
+    nanosleep(&stall, NULL);
+  }
+  bool fails = f->fails && work->n_blocks > 1 && next_random(&f->rng) % f->fails == 0;
+  bool breaks = f->breaks && f->batches >= f->breaks;
+  uint32_t n = fails || breaks ? work->n_blocks / 2 : work->n_blocks; /* with half of the work done */
+  for (uint32_t i = 0; i < n; i++) {
+    kith_work piece = *work;
+    piece.blocks = NULL;
+    piece.begin = f->blocks.begin[work->blocks[i]];
+    piece.end = f->blocks.begin[work->blocks[i] + 1];
+    uint32_t list[64];
+    for (uint32_t p = piece.begin; p < piece.end; p++)
+      list[p - piece.begin] = p;
+    piece.list = list;
+    piece.end -= piece.begin;
+    piece.begin = 0;
+    kith_status status = f->inner->run(f->inner, lane, &piece, tally);
+    if (status)
+      return status;
+  }
+  if (breaks)
+    return kith_fail(f->ctx, KITH_ERR_UNSUPPORTED, "it is broken");
+  return fails ? kith_fail(f->ctx, KITH_ERR_BUDGET, "it has no memory") : KITH_OK;
+}
+
+static void destroy_flaky(kith_engine *engine) {
+  flaky *f = (flaky *)engine;
+  kith_engine_destroy(f->inner);
+  free(f);
+}
+
+static kith_engine *make_flaky(kith_context *ctx, kith_engine *inner, uint64_t seed, uint32_t fails,
+                               uint64_t breaks) {
+  flaky *f = malloc(sizeof *f);
+  assert_non_null(f);
+  *f = (flaky){.base = {.name = "flaky",
+                        .lanes = 1,
+                        .n_queries = inner->n_queries,
+                        .whole = true,
+                        .run = run_flaky,
+                        .cut = cut_flaky,
+                        .destroy = destroy_flaky},
+               .ctx = ctx,
+               .inner = inner,
+               .rng = seed,
+               .fails = fails,
+               .breaks = breaks};
+  return &f->base;
+}
+
+/* ---- joins ----------------------------------------------------------------------------------------------- */
+
+enum { N = 4000 };
+
+/* Everything that a join answers. */
+typedef struct answers {
+  uint64_t count;
+  uint64_t offsets[N + 1];
+  uint32_t *neighbors;
+  double *distances;
+} answers;
+
+static void ask(kith_context *ctx, kith_engine *engine, answers *out) {
+  kith_tally tally = {0};
+  kith_work work = {.operation = KITH_DO_COUNT, .end = engine->n_queries, .end_row = UINT64_MAX};
+  assert_int_equal(kith_schedule_run(ctx, engine, &work, &tally), KITH_OK);
+  out->count = tally.pairs;
+  memset(out->offsets, 0, sizeof out->offsets);
+  work.operation = KITH_DO_DEGREES;
+  work.degrees = out->offsets + 1;
+  tally = (kith_tally){0};
+  assert_int_equal(kith_schedule_run(ctx, engine, &work, &tally), KITH_OK);
+  for (uint32_t i = 1; i <= N; i++)
+    out->offsets[i] += out->offsets[i - 1];
+  assert_int_equal(tally.pairs, out->offsets[N]);
+  out->neighbors = malloc(out->offsets[N] * sizeof *out->neighbors + 1);
+  out->distances = malloc(out->offsets[N] * sizeof *out->distances + 1);
+  work.operation = KITH_DO_FILL;
+  work.degrees = NULL;
+  work.offsets = out->offsets;
+  work.neighbors = out->neighbors;
+  work.distances = out->distances;
+  tally = (kith_tally){0};
+  assert_int_equal(kith_schedule_run(ctx, engine, &work, &tally), KITH_OK);
+  assert_int_equal(tally.pairs, out->offsets[N]);
+}
+
+static void release(answers *a) {
+  free(a->neighbors);
+  free(a->distances);
+}
+
+static void assert_same(const answers *a, const answers *b) {
+  assert_int_equal(a->count, b->count);
+  assert_memory_equal(a->offsets, b->offsets, sizeof a->offsets);
+  assert_memory_equal(a->neighbors, b->neighbors, a->offsets[N] * sizeof *a->neighbors);
+  assert_memory_equal(a->distances, b->distances, a->offsets[N] * sizeof *a->distances);
+}
+
+typedef struct setup {
+  kith_context *ctx;
+  float values[3 * N];
+  kith_points points;
+  kith_join_options options;
+  kith_join joins[4]; /* whose engines are taken from them */
+  uint32_t n_joins;
+} setup;
+
+static void open_setup(setup *s, uint32_t threads) {
+  uint64_t rng = 3;
+  s->ctx = open_context(threads);
+  for (uint32_t i = 0; i < 3 * N; i++)
+    s->values[i] = (float)next_random(&rng) * 0x1p-31F;
+  for (uint32_t i = 0; i < N; i++) /* some in one place */
+    if (i % 9 == 0)
+      s->values[3 * i] = s->values[3 * i + 1] = s->values[3 * i + 2] = 0.25F;
+  s->points = kith_points_f32(s->values, N, 3);
+  s->options = kith_join_options_init(0.08);
+  s->options.sorted = 1;
+  s->options.distances = 1;
+  s->n_joins = 0;
+}
+
+/* An engine of the CPU; with another grid, if that is asked for. */
+static kith_engine *take_engine(setup *s, uint32_t index_dims) {
+  kith_join *j = &s->joins[s->n_joins++];
+  kith_join_options options = s->options;
+  options.index_dims = index_dims;
+  assert_int_equal(kith_join_prepare(j, s->ctx, &s->points, NULL, &options), KITH_OK);
+  kith_engine *engine = j->engine;
+  j->engine = NULL;
+  return engine;
+}
+
+static void close_setup(setup *s) {
+  for (uint32_t i = 0; i < s->n_joins; i++)
+    kith_join_release(&s->joins[i], KITH_OK, NULL);
+  kith_context_destroy(s->ctx);
+}
+
+static kith_member member(kith_engine *engine, kith_end end, const char *name) {
+  kith_member m = {.engine = engine, .end = end};
+  snprintf(m.name, sizeof m.name, "%s", name);
+  return m;
+}
+
+/* A flaky engine in front, the CPU behind it with a grid of its own; all partitions, several seeds. */
+static void answers_do_not_depend_on_who_answers(void **state) {
+  (void)state;
+  static setup s;
+  open_setup(&s, 3);
+  static answers expected;
+  kith_engine *alone = take_engine(&s, 0);
+  ask(s.ctx, alone, &expected);
+  kith_engine_destroy(alone);
+  assert_true(expected.offsets[N] > N);
+  close_setup(&s);
+  uint32_t broken = 0;
+  for (uint64_t seed = 0; seed < 30; seed++) {
+    open_setup(&s, 1 + seed % 4);
+    s.options.self_pairs = 0;
+    kith_hybrid_spec spec = {.n_rows = N, .partition = (kith_partition)(seed % 3)};
+    uint64_t breaks = seed % 5 == 0 ? 1 + seed / 5 : 0;
+    spec.members[spec.n_members++] =
+        member(make_flaky(s.ctx, take_engine(&s, 2), seed, 3, breaks), KITH_HEAVY_END, "flaky");
+    spec.members[spec.n_members++] = member(take_engine(&s, seed % 2 ? 1 : 3), KITH_LIGHT_END, "cpu");
+    kith_engine *hybrid;
+    assert_int_equal(kith_engine_hybrid_create(s.ctx, &spec, &hybrid), KITH_OK);
+    static answers found;
+    ask(s.ctx, hybrid, &found);
+    assert_same(&found, &expected);
+    release(&found);
+    static kith_join_report report;
+    report = kith_join_report_init();
+    kith_hybrid_describe(hybrid, &report);
+    assert_int_equal(report.n_engines, 2);
+    assert_int_equal(report.engines[0].queries + report.engines[1].queries, 3 * N);
+    assert_true(breaks || !report.engines[0].failure[0]);
+    broken += report.engines[0].failure[0] != 0;
+    assert_true(report.imbalance >= 0 && report.imbalance <= 1);
+    kith_engine_destroy(hybrid);
+    close_setup(&s);
+  }
+  assert_true(broken > 0);
+  release(&expected);
+}
+
+static void the_cpu_shares_with_itself(void **state) {
+  (void)state;
+  static setup s;
+  static answers expected;
+  static answers found;
+  open_setup(&s, 4);
+  kith_engine *alone = take_engine(&s, 0);
+  ask(s.ctx, alone, &expected);
+  kith_hybrid_spec spec = {.n_rows = N, .n_members = 1};
+  spec.members[0] = member(alone, KITH_LIGHT_END, "cpu");
+  kith_engine *hybrid;
+  assert_int_equal(kith_engine_hybrid_create(s.ctx, &spec, &hybrid), KITH_OK);
+  ask(s.ctx, hybrid, &found);
+  assert_same(&found, &expected);
+  kith_engine_destroy(hybrid);
+  release(&expected);
+  release(&found);
+  close_setup(&s);
+}
+
+static void all_engines_gone_is_an_error(void **state) {
+  (void)state;
+  static setup s;
+  open_setup(&s, 2);
+  kith_hybrid_spec spec = {.n_rows = N, .n_members = 2};
+  spec.members[0] = member(make_flaky(s.ctx, take_engine(&s, 0), 1, 0, 1), KITH_HEAVY_END, "one");
+  kith_engine *second = make_flaky(s.ctx, take_engine(&s, 0), 1, 0, 1);
+  spec.members[1] = member(second, KITH_LIGHT_END, "two");
+  kith_engine *hybrid;
+  assert_int_equal(kith_engine_hybrid_create(s.ctx, &spec, &hybrid), KITH_OK);
+  kith_tally tally = {0};
+  kith_work work = {.operation = KITH_DO_COUNT, .end = hybrid->n_queries, .end_row = UINT64_MAX};
+  assert_int_equal(kith_schedule_run(s.ctx, hybrid, &work, &tally), KITH_ERR_UNSUPPORTED);
+  assert_non_null(strstr(kith_message(s.ctx), "all engines have failed"));
+  assert_non_null(strstr(kith_message(s.ctx), "it is broken"));
+  kith_engine_destroy(hybrid);
+  close_setup(&s);
+}
+
+static void cancelling_ends_a_shared_join(void **state) {
+  (void)state;
+  static setup s;
+  open_setup(&s, 2);
+  kith_hybrid_spec spec = {.n_rows = N, .n_members = 2};
+  spec.members[0] = member(make_flaky(s.ctx, take_engine(&s, 0), 1, 0, 0), KITH_HEAVY_END, "one");
+  spec.members[1] = member(take_engine(&s, 0), KITH_LIGHT_END, "cpu");
+  kith_engine *hybrid;
+  assert_int_equal(kith_engine_hybrid_create(s.ctx, &spec, &hybrid), KITH_OK);
+  kith_cancel(s.ctx);
+  kith_tally tally = {0};
+  kith_work work = {.operation = KITH_DO_COUNT, .end = hybrid->n_queries, .end_row = UINT64_MAX};
+  assert_int_equal(kith_schedule_run(s.ctx, hybrid, &work, &tally), KITH_ERR_CANCELLED);
+  kith_engine_destroy(hybrid);
+  close_setup(&s);
+}
+
+/* Every allocation fails once: a status, and nothing is left. */
+static void failing_allocations_leave_nothing(void **state) {
+  (void)state;
+  static setup s;
+  bool made = false;
+  for (uint64_t nth = 1; !made; nth++) {
+    open_setup(&s, 2);
+    kith_hybrid_spec spec = {.n_rows = N, .n_members = 2};
+    spec.members[0] = member(make_flaky(s.ctx, take_engine(&s, 0), 1, 0, 0), KITH_HEAVY_END, "one");
+    spec.members[1] = member(take_engine(&s, 1), KITH_LIGHT_END, "cpu");
+    kith_engine *hybrid;
+    kith_memory_fail_nth(nth);
+    kith_status status = kith_engine_hybrid_create(s.ctx, &spec, &hybrid);
+    kith_memory_fail_nth(0);
+    made = status == KITH_OK;
+    assert_true(made == (hybrid != NULL));
+    assert_true(made || kith_message(s.ctx)[0]);
+    kith_engine_destroy(hybrid);
+    for (uint32_t i = 0; i < s.n_joins; i++)
+      kith_join_release(&s.joins[i], KITH_OK, NULL);
+    assert_int_equal(atomic_load(&s.ctx->memory.used), 0);
+    kith_context_destroy(s.ctx);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(entries_descend),
+      cmocka_unit_test(every_entry_is_done_once),
+      cmocka_unit_test(answers_do_not_depend_on_who_answers),
+      cmocka_unit_test(the_cpu_shares_with_itself),
+      cmocka_unit_test(all_engines_gone_is_an_error),
+      cmocka_unit_test(cancelling_ends_a_shared_join),
+      cmocka_unit_test(failing_allocations_leave_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
