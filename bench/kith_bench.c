@@ -1,6 +1,7 @@
 /* Times one join through the public header: kith_bench FILE EPS count|table|sorted REPEATS [THREADS [ENGINE]]
  *
- * ENGINE is cpu (the default), cuda, or device: a GPU with the points, and the table, in its own memory.
+ * ENGINE is cpu (the default), cuda, hybrid, or device: a GPU with the points, and the table, in its own
+ * memory. Words may follow it, as in hybrid/static-queries: how engines share a join.
  *
  * One process, one context. The first run is cold (pages of the file, first use of the threads) and reported
  * apart from the others. REPEATS 0 means: one run for each line on standard input, each answered by a line;
@@ -92,9 +93,19 @@ static void run_all(bench *b, long repeats) {
 static void print_report(const kith_join_report *r) {
   printf("\"report\": {\"tested\": %" PRIu64 ", \"inside\": %" PRIu64 ", \"cells\": %" PRIu64
          ", \"index_dims\": %" PRIu32 ", \"cell_side\": %.9g, \"seconds_plan\": %.6f, "
-         "\"seconds_index\": %.6f, \"seconds_join\": %.6f}",
+         "\"seconds_index\": %.6f, \"seconds_join\": %.6f",
          r->tested, r->inside, r->cells, r->index_dims, r->cell_side, r->seconds_plan, r->seconds_index,
          r->seconds_join);
+  for (uint32_t i = 0; i < r->n_engines; i++) {
+    const kith_engine_report *e = &r->engines[i];
+    printf("%s{\"name\": \"%s\", \"batches\": %" PRIu64 ", \"queries\": %" PRIu64 ", \"candidates\": %" PRIu64
+           ", \"pairs\": %" PRIu64 ", \"busy\": %.6f}",
+           i ? ", " : ", \"engines\": [", e->name, e->batches, e->queries, e->candidates, e->pairs,
+           e->busy_seconds);
+  }
+  if (r->n_engines)
+    printf("], \"imbalance\": %.4f", r->imbalance);
+  printf("}");
 }
 
 static void print_json(const bench *b, const char *what) {
@@ -141,6 +152,14 @@ static void choose_point_kernel(kith_join_options *options, char *choice) {
   options->threads_per_query = (uint32_t)strtoul(threads, NULL, 10);
 }
 
+/* The words behind the engine's name, each after a slash; cuts them off. */
+static void choose_sharing(kith_join_options *options, char *engine) {
+  static const char *const partitions[] = {"dynamic", "static-queries", "static-candidates", NULL};
+  strtok(engine, "/");
+  for (const char *word = strtok(NULL, "/"); word; word = strtok(NULL, "/"))
+    options->partition = (kith_partition)place_in(word, partitions);
+}
+
 int main(int argc, char **argv) {
   if (argc < 5 ||
       (strcmp(argv[3], "count") != 0 && strcmp(argv[3], "table") != 0 && strcmp(argv[3], "sorted") != 0))
@@ -149,7 +168,10 @@ int main(int argc, char **argv) {
   static bench b;
   kith_context_options options = kith_context_options_init();
   options.threads = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 10) : 0;
-  const char *engine = argc > 6 ? argv[6] : "cpu";
+  char cpu[] = "cpu";
+  char *engine = argc > 6 ? argv[6] : cpu;
+  b.options = kith_join_options_init(strtod(argv[2], NULL));
+  choose_sharing(&b.options, engine);
   int on_device = strcmp(engine, "device") == 0;
   options.engine = on_device ? "cuda" : engine;
   if (kith_context_create(&options, &b.ctx) != KITH_OK)
@@ -165,7 +187,6 @@ int main(int argc, char **argv) {
       fail("upload", kith_message(b.ctx));
     b.points = &copy;
   }
-  b.options = kith_join_options_init(strtod(argv[2], NULL));
   b.options.sorted = strcmp(argv[3], "sorted") == 0;
   b.table = strcmp(argv[3], "count") != 0;
   b.options.on_device = on_device && b.table;

@@ -76,6 +76,26 @@ static json_t *seconds_json(const session *s, const outcome *found) {
                      {"total", json_number(found->total_seconds)});
 }
 
+/* What each of the engines did that shared the join. */
+static json_t *engines_json(const kith_join_report *report) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; list && i < report->n_engines; i++) {
+    const kith_engine_report *e = &report->engines[i];
+    json_array_append_new(
+        list, JSON_OBJECT({"name", json_text(e->name)}, {"batches", json_count(e->batches)},
+                          {"queries", json_count(e->queries)}, {"candidates", json_count(e->candidates)},
+                          {"pairs", json_count(e->pairs)}, {"busy_seconds", json_number(e->busy_seconds)},
+                          {"failure", json_text(e->failure[0] ? e->failure : NULL)}));
+  }
+  return list;
+}
+
+static bool add_engines(json_t *object, const kith_join_report *report) {
+  return report->n_engines == 0 ||
+         (json_object_set_new(object, "engines", engines_json(report)) == 0 &&
+          json_object_set_new(object, "imbalance", json_number(report->imbalance)) == 0);
+}
+
 static json_t *outcome_json(const session *s, const cli_options *options, const outcome *found) {
   const kith_join_report *report = &found->report;
   json_t *object = JSON_OBJECT(
@@ -93,7 +113,10 @@ static json_t *outcome_json(const session *s, const cli_options *options, const 
       {"peak_bytes", json_count(report->peak_bytes)});
   if (!s->b)
     json_object_del(object, "n_b");
-  if (found->has_degrees && json_object_set_new(object, "degrees", degrees_json(&found->degrees)) != 0) {
+  bool complete = object && add_engines(object, report);
+  if (complete && found->has_degrees)
+    complete = json_object_set_new(object, "degrees", degrees_json(&found->degrees)) == 0;
+  if (!complete) {
     json_decref(object);
     return NULL;
   }
@@ -106,6 +129,18 @@ static void print_time(const session *s, const outcome *found, FILE *out) {
   fprintf(out, "time        %s: load %.3f, ", text_seconds(text, found->total_seconds), s->load_seconds);
   fprintf(out, "plan %.3f, index %.3f, ", report->seconds_plan, report->seconds_index);
   fprintf(out, "join %.3f, write %.3f\n", report->seconds_join, report->seconds_write);
+}
+
+static void print_engines(const kith_join_report *report, FILE *out) {
+  char queries[TEXT_BYTES], candidates[TEXT_BYTES], busy[TEXT_BYTES];
+  for (uint32_t i = 0; i < report->n_engines; i++) {
+    const kith_engine_report *e = &report->engines[i];
+    fprintf(out, "  %-10s%s queries, %s candidates in %llu batches, busy for %s\n", e->name,
+            text_amount(queries, (double)e->queries), text_amount(candidates, (double)e->candidates),
+            (unsigned long long)e->batches, text_seconds(busy, e->busy_seconds));
+  }
+  if (report->n_engines > 0)
+    fprintf(out, "  imbalance %.3f\n", report->imbalance);
 }
 
 static void print_summary(const session *s, const cli_options *options, const outcome *found, FILE *out) {
@@ -126,6 +161,7 @@ static void print_summary(const session *s, const cli_options *options, const ou
   double work = report->seconds_join > 0 ? candidates / report->seconds_join : 0;
   fprintf(out, "%s candidates/s in the join\n", text_amount(text, work));
   fprintf(out, "engine      %s, %s, threads: %u\n", report->engine, kith_isa(s->ctx), kith_threads(s->ctx));
+  print_engines(report, out);
   fprintf(out, "memory      %s at most\n", text_bytes(text, report->peak_bytes));
   if (found->output)
     fprintf(out, "output      %s\n", found->output);
@@ -140,6 +176,10 @@ static int tell(const session *s, const cli_options *options, const outcome *fou
   if (found->report.invalid_rows > 0 && !options->quiet)
     fprintf(stderr, "kith: left out %s row%s with %s (--skip-invalid)\n", text, plural(text),
             space_invalid_rows(options));
+  for (uint32_t i = 0; i < found->report.n_engines && !options->quiet; i++)
+    if (found->report.engines[i].failure[0])
+      fprintf(stderr, "kith: the engine %s gave up, the others finished: %s\n", found->report.engines[i].name,
+              found->report.engines[i].failure);
   if (options->json)
     return report_json(outcome_json(s, options, found), out);
   if (!options->quiet)

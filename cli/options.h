@@ -38,8 +38,11 @@ typedef struct cli_options {
   char *columns, *columns_b;
   bool skip_invalid;
   int format; /* 0: from the name; else 1 + its position in the table's choices */
-  uint64_t threads, memory, device, device_memory;
-  int engine; /* 0: auto, 1: cpu */
+  uint64_t threads, memory, device_memory;
+  char *device;
+  int engine;    /* 0: auto, 1: cpu, ... */
+  int partition; /* a kith_partition */
+  char *trace;
   uint64_t batch_rows, index_dims;
   double cell_side;
   int kernel, cells, order; /* a kith_kernel, kith_cells, kith_order */

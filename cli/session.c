@@ -65,7 +65,7 @@ int session_fail(session *s, kith_status status, bool writing) {
 }
 
 static kith_status create_context(session *s, const cli_options *options) {
-  static const char *const engines[] = {"auto", "cpu", "cuda"};
+  static const char *const engines[] = {"auto", "cpu", "cuda", "hybrid"};
   /* Pairs on the same terminal as the progress line would be torn apart by it. */
   bool pairs_on_terminal =
       options->what == KITH_PAIRS && isatty(STDOUT_FILENO) && (!options->output || is_stdin(options->output));
@@ -74,7 +74,7 @@ static kith_status create_context(session *s, const cli_options *options) {
   context.threads = (uint32_t)options->threads;
   context.memory_bytes = options->memory;
   context.engine = engines[options->engine];
-  context.device = (uint32_t)options->device;
+  context.devices = options->device;
   context.device_memory_bytes = options->device_memory;
   context.progress = progress_update;
   context.progress_user = &s->progress;
@@ -141,6 +141,8 @@ kith_join_options session_join_options(const session *s, const cli_options *opti
   join.no_reorder = options->no_reorder;
   join.no_sortidu = options->no_sortidu;
   join.no_shortc = options->no_shortc;
+  join.partition = (kith_partition)options->partition;
+  join.trace = options->trace;
   return join;
 }
 

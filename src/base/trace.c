@@ -48,6 +48,11 @@ uint32_t kith_trace_tracks(kith_context *ctx, const char *name, uint32_t n) {
   if (!trace)
     return 0;
   pthread_mutex_lock(&trace->lock);
+  for (uint32_t i = 0; i < trace->n_names; i++)
+    if (trace->names[i].n == n && strcmp(trace->names[i].name, name) == 0) {
+      pthread_mutex_unlock(&trace->lock);
+      return trace->names[i].first;
+    }
   uint32_t first = trace->n_tracks;
   trace->n_tracks += n;
   if (trace->n_names < MAX_NAMES) {

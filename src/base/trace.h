@@ -18,7 +18,7 @@ typedef struct kith_trace_event {
 /* Begins a trace that is to be written to `path`; NULL: none. */
 kith_status kith_trace_open(kith_context *ctx, const char *path);
 
-/* n tracks with a name; returns the number of the first. */
+/* n tracks with a name, the same if it is asked for twice; returns the number of the first. */
 uint32_t kith_trace_tracks(kith_context *ctx, const char *name, uint32_t n);
 
 void kith_trace_add(kith_context *ctx, const kith_trace_event *event);

@@ -67,9 +67,9 @@ typedef struct kith_pairs_found {
 
 typedef struct kith_work {
   kith_operation operation;
-  uint32_t begin, end;         /* query positions; if there is a list, entries of it */
-  const uint32_t *list;        /* positions, ascending; NULL: all from begin to end */
-  const uint32_t *blocks;      /* numbers of n_blocks blocks to take in place of positions; NULL: none */
+  uint32_t begin, end;    /* query positions; if there is a list, entries of it */
+  const uint32_t *list;   /* positions, ascending; NULL: all from begin to end */
+  const uint32_t *blocks; /* numbers of n_blocks blocks to take in place of positions; NULL: none */
   uint32_t n_blocks;
   uint64_t first_row, end_row; /* only queries with ids in this window; end_row UINT64_MAX: all queries */
   uint64_t *degrees;           /* indexed by id; KITH_DO_COLLECT: place in the pool << 32 | degree */
@@ -95,6 +95,7 @@ struct kith_engine {
   uint32_t n_queries;  /* positions: the valid points of the query side */
   const uint32_t *ids; /* of the positions; NULL: the engine cannot take lists */
   bool whole;          /* work is not cut into pieces: all queries at once, on lane 0 */
+  bool traces;         /* it notes what it does in the trace itself */
   bool all_pairs;      /* it has KITH_DO_PAIRS in place of KITH_DO_COLLECT; rows are always by id */
   uint32_t grain;      /* pieces of work should be multiples of this; 0: any */
   /* Runs work on a lane and adds to the tally; stops early once the call is cancelled. Never fails for lack of

@@ -538,6 +538,7 @@ kith_status kith_engine_hybrid_create(kith_context *ctx, const kith_hybrid_spec 
                          .lanes = 1,
                          .n_queries = spec->members[0].engine->n_queries,
                          .whole = true,
+                         .traces = true,
                          .run = run,
                          .offsets = offsets,
                          .destroy = destroy},

@@ -9,16 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The machines that are compared: instruction sets and thread counts, and GPUs with much memory and with so
- * little that tables are made in windows. */
+/* The machines that are compared: instruction sets and thread counts; GPUs with much memory and with so little
+ * that tables are made in windows; and engines that share a join, two of which may be one GPU. */
 typedef struct machine {
   const char *engine, *isa;
   uint32_t threads;
   uint64_t device_memory;
+  const char *devices; /* NULL: the first */
 } machine;
-static const machine CPUS[] = {
-    {"cpu", "scalar", 1, 0}, {"cpu", "avx2", 3, 0}, {"cpu", "avx512", 1, 0}, {"cpu", "avx512", 4, 0}};
-static const machine GPUS[] = {{"cuda", NULL, 4, 0}, {"cuda", NULL, 1, 3 << 20}};
+static const machine CPUS[] = {{.engine = "cpu", .isa = "scalar", .threads = 1},
+                               {.engine = "cpu", .isa = "avx2", .threads = 3},
+                               {.engine = "cpu", .isa = "avx512", .threads = 1},
+                               {.engine = "cpu", .isa = "avx512", .threads = 4}};
+static const machine GPUS[] = {{.engine = "cuda", .threads = 4},
+                               {.engine = "cuda", .threads = 1, .device_memory = 3 << 20}};
+static const machine HYBRIDS[] = {{.engine = "hybrid", .threads = 3},
+                                  {.engine = "hybrid", .threads = 2, .devices = "0,0"},
+                                  {.engine = "cuda", .threads = 2, .devices = "0,0"}};
 enum { MAX_MACHINES = 4 };
 static const machine *machines_used;
 static int n_machines;
@@ -244,6 +251,7 @@ static kith_context *machine_open(int m) {
   options.threads = machines_used[m].threads;
   options.isa = machines_used[m].isa;
   options.device_memory_bytes = machines_used[m].device_memory;
+  options.devices = machines_used[m].devices;
   options.memory_bytes = 64 << 20;
   kith_context *ctx;
   if (kith_context_create(&options, &ctx) == KITH_OK)
@@ -269,6 +277,10 @@ static void check_options(kith_context **machines, const test_case *c, const kit
       skipped++;
     } else if (machines_used[m].isa) {
       check_sinks(machines[m], c, *opt, &want, machines_used[m].isa);
+    } else if (machines_used == HYBRIDS) {
+      kith_join_options shared = *opt;
+      shared.partition = (kith_partition)(passed % 3);
+      check_sinks(machines[m], c, shared, &want, machines_used[m].devices ? "two GPUs" : "CPU and GPU");
     } else {
       check_sinks(machines[m], c, *opt, &want, "the GPU");
       if (is_known_to_point(c))
@@ -311,15 +323,18 @@ static bool has_gpu(void) {
   return false;
 }
 
-/* conformance [cpu|cuda [EVERY]]: on the CPU, or on a GPU; 77 means that there is none. EVERY: only every so
- * many cases, for tools that are slow. */
+/* conformance [cpu|cuda|hybrid [EVERY]]: on the CPU, on a GPU, or on both; 77 means that there is no GPU.
+ * EVERY: only every so many cases, for tools that are slow. */
 int main(int argc, char **argv) {
   bool gpu = argc > 1 && strcmp(argv[1], "cuda") == 0;
-  if (gpu && !has_gpu())
+  bool hybrid = argc > 1 && strcmp(argv[1], "hybrid") == 0;
+  if ((gpu || hybrid) && !has_gpu())
     return 77;
   uint32_t every = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
-  machines_used = gpu ? GPUS : CPUS;
-  n_machines = gpu ? sizeof GPUS / sizeof *GPUS : sizeof CPUS / sizeof *CPUS;
+  machines_used = gpu ? GPUS : hybrid ? HYBRIDS : CPUS;
+  n_machines = gpu      ? sizeof GPUS / sizeof *GPUS
+               : hybrid ? sizeof HYBRIDS / sizeof *HYBRIDS
+                        : sizeof CPUS / sizeof *CPUS;
   kith_context *machines[MAX_MACHINES];
   for (int m = 0; m < n_machines; m++)
     machines[m] = machine_open(m);

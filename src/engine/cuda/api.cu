@@ -1,5 +1,6 @@
 /* The calls of api.h: exceptions become statuses here. */
 #include "engine/cuda/join.cuh"
+#include "engine/cuda/throttle.cuh"
 #include "engine/cuda/transfer.cuh"
 
 #include <algorithm>
@@ -82,7 +83,7 @@ void open_session(kith_cuda_session &session, uint64_t memory_bytes) {
   uint64_t most = (uint64_t)free / 100 * 95;
   session.memory.limit = memory_bytes ? std::min<uint64_t>(memory_bytes, most) : most;
   keep_memory(session.device);
-  check(cudaStreamCreateWithFlags(&session.stream, cudaStreamNonBlocking), "stream");
+  create_stream(session);
   check(cudaStreamCreateWithFlags(&session.side, cudaStreamNonBlocking), "stream");
   check(cudaEventCreateWithFlags(&session.event, cudaEventDisableTiming), "event");
   check(cudaHostAlloc(&session.pinned, KITH_CUDA_PINNED_BYTES, cudaHostAllocDefault), "pinned memory");
