@@ -38,7 +38,7 @@ typedef struct hybrid {
   kith_partition partition;
   member members[KITH_MAX_MEMBERS];
   uint32_t n_members;
-  double share; /* of a fixed partition */
+  double share; /* of the heavy end in a fixed partition, where there is no sample */
   uint64_t n_rows;
   kith_blocks blocks;
   kith_deque deque;
@@ -47,12 +47,24 @@ typedef struct hybrid {
   double imbalance, seconds; /* sums over the runs */
 } hybrid;
 
+/* Entries, here and there in the deque, that every member runs before a fixed partition is chosen. */
+enum { SAMPLES = 128 };
+typedef struct sample {
+  uint32_t n;
+  uint32_t entries[SAMPLES], blocks[SAMPLES];
+  uint64_t candidates;
+  _Atomic uint32_t next[KITH_MAX_MEMBERS];
+  double seconds[KITH_MAX_MEMBERS];
+} sample;
+
 /* One run of the deque. */
 typedef struct shared_run {
   hybrid *h;
   const kith_work *work;
+  void (*run_lane)(struct shared_run *r, member *m, uint32_t lane, bool reports);
   double began;
   kith_tally tally;
+  sample sample;
 } shared_run;
 
 /* ---- how much to take ------------------------------------------------------------------------------------ */
@@ -239,7 +251,7 @@ typedef struct worker {
 
 static void *work_alone(void *argument) {
   worker *w = argument;
-  work_lane(w->run, w->member, 0, false);
+  w->run->run_lane(w->run, w->member, 0, false);
   return NULL;
 }
 
@@ -272,7 +284,7 @@ static void work_item(void *argument, uint64_t item) {
     if (m->manner == TAKES_BLOCKS)
       continue;
     if (lane < m->lanes) {
-      work_lane(r, m, lane, item == 0);
+      r->run_lane(r, m, lane, item == 0);
       return;
     }
     lane -= m->lanes;
@@ -286,31 +298,47 @@ static uint32_t count_items(const hybrid *h) {
   return n;
 }
 
+typedef struct pair_count {
+  hybrid *h;
+  const kith_work *work;
+} pair_count;
+
+/* deque->pairs[e + 1]: those of entry e alone. */
+static void count_pairs(void *argument, uint64_t e) {
+  const pair_count *c = argument;
+  const kith_blocks *blocks = &c->h->blocks;
+  const kith_work *work = c->work;
+  uint32_t block = c->h->deque.blocks[e];
+  uint64_t pairs = 0;
+  for (uint32_t p = blocks->begin[block]; p < blocks->begin[block + 1]; p++) {
+    uint64_t id = blocks->ids[p];
+    bool wanted = id >= work->first_row && id < work->end_row;
+    const uint64_t *offset = work->offsets + (wanted ? id - work->first_row : 0);
+    pairs += wanted ? offset[1] - offset[0] : 0;
+  }
+  c->h->deque.pairs[e + 1] = pairs;
+}
+
 /* The pairs of every entry's rows, where they are known: rows are to be filled. */
 static void sum_pairs(hybrid *h, const kith_work *work) {
   kith_deque *deque = &h->deque;
-  for (uint32_t e = 0; e < deque->n; e++) {
-    uint32_t block = deque->blocks[e];
-    uint64_t pairs = 0;
-    for (uint32_t p = h->blocks.begin[block]; work->offsets && p < h->blocks.begin[block + 1]; p++) {
-      uint64_t id = h->blocks.ids[p];
-      bool wanted = id >= work->first_row && id < work->end_row;
-      const uint64_t *offset = work->offsets + (wanted ? id - work->first_row : 0);
-      pairs += wanted ? offset[1] - offset[0] : 0;
-    }
-    deque->pairs[e + 1] = deque->pairs[e] + pairs;
-  }
+  pair_count c = {.h = h, .work = work};
+  memset(deque->pairs, 0, (deque->n + UINT64_C(1)) * sizeof *deque->pairs);
+  if (work->offsets)
+    kith_each(h->ctx, deque->n, count_pairs, &c);
+  for (uint32_t e = 0; e < deque->n; e++)
+    deque->pairs[e + 1] += deque->pairs[e];
 }
 
-static void open_deque(hybrid *h, const kith_work *work) {
+static void open_deque(hybrid *h, const kith_work *work, double share) {
   uint32_t active[2] = {0, 0};
   for (uint32_t i = 0; i < h->n_members; i++)
     active[h->members[i].public.end] += h->members[i].gone ? 0 : 1;
   int64_t cut = -1;
   if (h->partition == KITH_PARTITION_QUERIES)
-    cut = kith_deque_find(&h->deque, h->deque.queries, h->share);
+    cut = kith_deque_find(&h->deque, h->deque.queries, share);
   else if (h->partition == KITH_PARTITION_CANDIDATES)
-    cut = kith_deque_find(&h->deque, h->deque.candidates, h->share);
+    cut = kith_deque_find(&h->deque, h->deque.candidates, share);
   kith_deque_open(&h->deque, cut, active);
   sum_pairs(h, work);
 }
@@ -329,17 +357,77 @@ static void note_imbalance(shared_run *r, double now) {
   h->seconds += now - r->began;
 }
 
+/* Lets all lanes of all members do what the run is about, and waits for them. */
+static void run_lanes(shared_run *r) {
+  worker workers[KITH_MAX_MEMBERS];
+  start_workers(r, workers);
+  kith_each(r->h->ctx, count_items(r->h), work_item, r);
+  for (uint32_t i = 0; i < r->h->n_members; i++)
+    if (workers[i].started)
+      pthread_join(workers[i].thread, NULL);
+}
+
+/* ---- a sample, to choose a fixed partition by -------------------------------------------------------------
+ */
+
+static void take_sample(const kith_deque *deque, sample *s) {
+  enum { ENTRIES_PER_SAMPLE = 64 };
+  s->n = deque->n / ENTRIES_PER_SAMPLE < SAMPLES ? deque->n / ENTRIES_PER_SAMPLE : SAMPLES;
+  for (uint32_t i = 0; i < s->n; i++) {
+    uint32_t e = s->entries[i] = (uint32_t)((2 * i + 1) * (uint64_t)deque->n / (2 * s->n));
+    s->blocks[i] = deque->blocks[e];
+    s->candidates += deque->candidates[e + 1] - deque->candidates[e];
+  }
+}
+
+/* The rows that it finds are right, and found again. A member that fails here will fail again where that is
+ * dealt with. */
+static void run_sample(shared_run *r, member *m, uint32_t lane, bool reports) {
+  (void)reports;
+  sample *s = &r->sample;
+  uint32_t number = (uint32_t)(m - r->h->members);
+  double began = kith_seconds();
+  kith_work work = *r->work;
+  kith_tally tally = {0};
+  kith_status status = KITH_OK;
+  if (m->manner == TAKES_BLOCKS) {
+    work.blocks = s->blocks;
+    work.n_blocks = s->n;
+    status = m->public.engine->run(m->public.engine, lane, &work, &tally);
+  }
+  uint32_t i;
+  while (m->manner != TAKES_BLOCKS && !status && (i = atomic_fetch_add(&s->next[number], 1)) < s->n)
+    status = run_block(r->h, m, lane, &work, s->entries[i], &tally);
+  pthread_mutex_lock(&r->h->lock);
+  s->seconds[number] += (kith_seconds() - began) / m->lanes;
+  pthread_mutex_unlock(&r->h->lock);
+}
+
+/* The part of the heavy end, by how long the sample took everybody. */
+static double find_share(shared_run *r) {
+  hybrid *h = r->h;
+  sample *s = &r->sample;
+  take_sample(&h->deque, s);
+  if (s->n == 0)
+    return h->share;
+  r->run_lane = run_sample;
+  run_lanes(r);
+  kith_hybrid_spec spec = {0};
+  for (uint32_t i = 0; i < h->n_members; i++)
+    if (!h->members[i].gone)
+      spec.members[spec.n_members++] =
+          (kith_member){.end = h->members[i].public.end, .rate = (double)s->candidates / s->seconds[i]};
+  return kith_hybrid_share(&spec);
+}
+
 static kith_status run(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally) {
   hybrid *h = (hybrid *)engine;
   (void)lane;
   shared_run r = {.h = h, .work = work, .began = kith_seconds()};
-  worker workers[KITH_MAX_MEMBERS];
-  open_deque(h, work);
-  start_workers(&r, workers);
-  kith_each(h->ctx, count_items(h), work_item, &r);
-  for (uint32_t i = 0; i < h->n_members; i++)
-    if (workers[i].started)
-      pthread_join(workers[i].thread, NULL);
+  double share = h->partition == KITH_PARTITION_DYNAMIC ? h->share : find_share(&r);
+  open_deque(h, work, share);
+  r.run_lane = work_lane;
+  run_lanes(&r);
   note_imbalance(&r, kith_seconds());
   add_tally(tally, &r.tally);
   if (kith_cancelled(h->ctx))
@@ -410,10 +498,19 @@ static kith_status cut_by_positions(kith_context *ctx, kith_engine *engine, kith
 
 /* The positions of a member, block by block. */
 typedef struct mapping {
+  const kith_engine *engine;
   const kith_blocks *blocks;
-  const uint32_t *position; /* by id */
+  uint32_t *position; /* by id */
   uint32_t *list;
+  uint64_t shares;
 } mapping;
+
+static void place_ids(void *argument, uint64_t share) {
+  const mapping *map = argument;
+  uint64_t end = kith_share_begin(map->engine->n_queries, share + 1, map->shares);
+  for (uint64_t p = kith_share_begin(map->engine->n_queries, share, map->shares); p < end; p++)
+    map->position[map->engine->ids[p]] = (uint32_t)p;
+}
 
 static int compare_positions(const void *a, const void *b) {
   uint32_t x = *(const uint32_t *)a;
@@ -435,20 +532,21 @@ static void map_block(void *argument, uint64_t b) {
 }
 
 static kith_status map_positions(hybrid *h, member *m) {
+  enum { GRAIN = 65536 };
   const kith_engine *engine = m->public.engine;
-  uint64_t id_end = 0;
-  for (uint32_t p = 0; p < engine->n_queries; p++)
-    id_end = engine->ids[p] >= id_end ? engine->ids[p] + UINT64_C(1) : id_end;
-  uint32_t *position = kith_alloc(&h->ctx->memory, id_end * sizeof *position);
+  uint32_t *position = kith_alloc(&h->ctx->memory, h->n_rows * sizeof *position);
   m->list = kith_alloc(&h->ctx->memory, engine->n_queries * sizeof *m->list);
   if (!position || !m->list) {
     kith_free(position);
-    return kith_fail_memory(h->ctx, (id_end + engine->n_queries) * sizeof *position,
+    return kith_fail_memory(h->ctx, (h->n_rows + engine->n_queries) * sizeof *position,
                             "the positions of queries that engines share");
   }
-  for (uint32_t p = 0; p < engine->n_queries; p++)
-    position[engine->ids[p]] = p;
-  mapping map = {.blocks = &h->blocks, .position = position, .list = m->list};
+  mapping map = {.engine = engine,
+                 .blocks = &h->blocks,
+                 .position = position,
+                 .list = m->list,
+                 .shares = kith_shares(h->ctx, engine->n_queries, GRAIN)};
+  kith_each(h->ctx, map.shares, place_ids, &map);
   kith_each_unless_cancelled(h->ctx, h->blocks.n, map_block, &map);
   kith_free(position);
   return kith_check_cancel(h->ctx);

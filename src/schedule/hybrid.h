@@ -5,6 +5,9 @@
  * much a member takes at once follows from what is left and from how fast everybody was so far: less and less,
  * so that all end together. A member that fails gives its slice back and leaves; the others finish.
  *
+ * With a fixed partition (a part of the queries, or of the candidates, to each end) the parts follow from a
+ * sample of the blocks, which every member runs first.
+ *
  * Members may differ in index and order: a block is a set of query ids.
  *
  * May include engine and schedule. The operations include it. */
