@@ -92,10 +92,11 @@ const command_entry COMMANDS[] = {
      command_info},
     {COMMAND_DEVICES,
      "devices",
-     {"devices [--json]", NULL},
+     {"devices [--calibrate] [--json]", NULL},
      "list the engines of this machine, and why one cannot be used",
      "An engine is what runs a join; 'kith join --engine NAME' chooses one.",
-     {{"kith devices", NULL}, {NULL, NULL}},
+     {{"kith devices", NULL}, {"kith devices --calibrate", "measure them, for 'kith plan' and --engine hybrid"},
+      {NULL, NULL}},
      command_devices},
     {.name = NULL},
 };

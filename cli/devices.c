@@ -3,10 +3,35 @@
 #include "errors.h"
 #include "kith.h"
 #include "report.h"
+#include "session.h"
+
+static int calibrate(const cli_options *options) {
+  kith_context *ctx;
+  kith_speeds speeds = {0};
+  kith_status status = kith_context_create(NULL, &ctx);
+  if (!status)
+    status = kith_calibrate(ctx, &speeds);
+  int code = status ? cli_fail(session_exit_code(status, true), "%s", kith_message(ctx)) : CLI_OK;
+  json_t *list = options->json && !code ? json_array() : NULL;
+  for (uint32_t i = 0; i < speeds.n; i++) {
+    const kith_speed *s = &speeds.list[i];
+    if (options->json)
+      json_array_append_new(list,
+                            JSON_OBJECT({"engine", json_text(s->engine)}, {"dim", json_count(s->dim)},
+                                        {"points", json_count(s->points)}, {"pairs", json_count(s->pairs)},
+                                        {"seconds", json_number(s->seconds)}));
+    else
+      printf("%-8sdim %u: %.3g pairs/s\n", s->engine, s->dim, (double)s->pairs / s->seconds);
+  }
+  kith_context_destroy(ctx);
+  return code || !options->json ? code : report_json(JSON_OBJECT({"speeds", list}), stdout);
+}
 
 int command_devices(const cli_options *options) {
   if (options->n_arguments > 0)
     return cli_usage("devices", "'%s' is not understood: devices takes no arguments", options->arguments[0]);
+  if (options->calibrate)
+    return calibrate(options);
   json_t *list = options->json ? json_array() : NULL;
   kith_device device;
   for (uint32_t i = 0; kith_device_describe(i, &device) == KITH_OK; i++) {

@@ -114,6 +114,8 @@ const option_entry OPTIONS[] = {
 
     {COMMAND_JOIN, "trace", 0, "FILE", OPTION_TEXT, FIELD(trace), .group = "Report",
      .help = "what ran when, for chrome://tracing or Perfetto"},
+    {COMMAND_DEVICES, "calibrate", 0, NULL, OPTION_FLAG, FIELD(calibrate), .group = "Report",
+     .help = "measure the engines, so that plans can compare them"},
     {REPORTS, "json", 0, NULL, OPTION_FLAG, FIELD(json), .group = "Report",
      .help = "one JSON object instead of text"},
     {JOINS, "quiet", 'q', NULL, OPTION_FLAG, FIELD(quiet), .group = "Report",

@@ -43,6 +43,7 @@ typedef struct cli_options {
   int engine;    /* 0: auto, 1: cpu, ... */
   int partition; /* a kith_partition */
   char *trace;
+  bool calibrate;
   uint64_t batch_rows, index_dims;
   double cell_side;
   int kernel, cells, order; /* a kith_kernel, kith_cells, kith_order */

@@ -28,6 +28,28 @@ static void append_reason(void *user, const char *line) { json_array_append_new(
 
 static void print_reason(void *user, const char *line) { fprintf(user, "            %s\n", line); }
 
+/* What each engine would take by itself, and both together; null where the machine was not measured. */
+static json_t *predicted_json(const kith_plan *plan) {
+  json_t *cpu = plan->seconds_cpu > 0 ? json_number(plan->seconds_cpu) : json_null();
+  json_t *cuda = plan->seconds_cuda > 0 ? json_number(plan->seconds_cuda) : json_null();
+  bool both = plan->seconds_hybrid > 0;
+  return JSON_OBJECT({"cpu", cpu}, {"cuda", cuda},
+                     {"hybrid", both ? json_number(plan->seconds_hybrid) : json_null()},
+                     {"share_cuda", both ? json_number(plan->share_cuda) : json_null()});
+}
+
+static void print_predicted(const kith_plan *plan, FILE *out) {
+  char one[TEXT_BYTES], two[TEXT_BYTES], three[TEXT_BYTES];
+  if (plan->seconds_cpu <= 0)
+    return;
+  fprintf(out, "engines     a table would take the CPU %s", text_seconds(one, plan->seconds_cpu));
+  if (plan->seconds_hybrid > 0)
+    fprintf(out, ", the GPU %s, both %s with %.0f %% of the candidates on the GPU",
+            text_seconds(two, plan->seconds_cuda), text_seconds(three, plan->seconds_hybrid),
+            100 * plan->share_cuda);
+  fprintf(out, " (kith devices --calibrate)\n");
+}
+
 static json_t *plan_json(const kith_plan *plan, const cli_options *options) {
   json_t *why = json_array();
   each_reason(plan, append_reason, why);
@@ -43,7 +65,8 @@ static json_t *plan_json(const kith_plan *plan, const cli_options *options) {
       {"inside", json_number(plan->inside)}, {"seconds", json_number(plan->seconds)},
       {"index_bytes", json_count(plan->index_bytes)}, {"work_bytes", json_count(plan->work_bytes)},
       {"result_bytes", json_count(plan->result_bytes)}, {"budget_bytes", json_count(plan->budget_bytes)},
-      {"batches", json_count(plan->batches)}, {"fits", json_boolean(plan->fits)}, {"why", why});
+      {"batches", json_count(plan->batches)}, {"fits", json_boolean(plan->fits)},
+      {"seconds_predicted", predicted_json(plan)}, {"why", why});
 }
 
 static void print_task(const kith_plan *plan, const cli_options *options, FILE *out) {
@@ -109,6 +132,7 @@ static void print_plan(const kith_plan *plan, const cli_options *options, FILE *
           text_bytes(two, plan->work_bytes), text_bytes(three, plan->budget_bytes),
           plan->fits ? "fits" : "DOES NOT FIT, would be refused");
   fprintf(out, "time        about %s\n", text_seconds(one, plan->seconds));
+  print_predicted(plan, out);
   fprintf(out, "why\n");
   each_reason(plan, print_reason, out);
 }

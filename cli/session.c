@@ -23,7 +23,7 @@ static const char *display_name(const kith_file *file) {
   return is_stdin(kith_file_path(file)) ? "standard input" : kith_file_path(file);
 }
 
-static int exit_code_of(kith_status status, bool writing) {
+int session_exit_code(kith_status status, bool writing) {
   switch (status) {
   case KITH_OK:
     return CLI_OK;
@@ -50,7 +50,7 @@ int session_fail(session *s, kith_status status, bool writing) {
   /* Once a signal came, whatever failed next failed because of it. */
   if (signals_caught() || status == KITH_ERR_CANCELLED)
     return signals_fail();
-  int code = exit_code_of(status, writing);
+  int code = session_exit_code(status, writing);
   const char *message = s->ctx ? kith_message(s->ctx) : "";
   if (!*message)
     message = status == KITH_ERR_MEMORY ? "out of memory" : kith_status_name(status);

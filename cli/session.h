@@ -26,6 +26,9 @@ double session_clock(void);
 int session_open(session *s, const cli_options *options, const char *path_a, const char *path_b);
 void session_close(session *s);
 
+/* The exit code for a status; writing: what failed was to be written, not read. */
+int session_exit_code(kith_status status, bool writing);
+
 /* Reports a failed call on the open points; writing: the call was to write a file. Returns the exit code. */
 int session_fail(session *s, kith_status status, bool writing);
 

@@ -427,6 +427,9 @@ typedef struct kith_plan {
   uint64_t batches;          /* estimated */
   int fits;                  /* 0: it would be refused */
   char why[1024];            /* the reasons, as sentences, one a line */
+  /* Of a neighbour table in host memory, if the machine was calibrated (section 6); else 0. */
+  double seconds_cpu, seconds_cuda, seconds_hybrid;
+  double share_cuda; /* of the candidates, if both share it */
 } kith_plan;
 
 KITH_API kith_plan kith_plan_init(void);
@@ -460,6 +463,26 @@ typedef struct kith_device {
 
 /* Describes engine number i (from 0); KITH_ERR_ARGUMENT past the last one. */
 KITH_API kith_status kith_device_describe(uint32_t i, kith_device *device);
+
+/* How long a reference join (a neighbour table of so many points and pairs) takes an engine. */
+typedef struct kith_speed {
+  char engine[16];
+  uint32_t dim;
+  uint64_t points, pairs;
+  double seconds;
+} kith_speed;
+
+enum { KITH_MAX_SPEEDS = 16 };
+typedef struct kith_speeds {
+  uint32_t n;
+  kith_speed list[KITH_MAX_SPEEDS];
+} kith_speeds;
+
+/* Measures the engines of this machine, with the threads of ctx, in a few seconds, and keeps what it found in
+ * the user's cache ($KITH_SPEEDS, $XDG_CACHE_HOME/kith/speeds.txt or ~/.cache/kith/speeds.txt): plans then say
+ * what each engine would take, and engines that share a join know each other's speed from the start. out may be
+ * NULL. */
+KITH_API kith_status kith_calibrate(kith_context *ctx, kith_speeds *out);
 
 /* For programs without CUDA code of their own: a copy of host points in the memory of the context's GPU, and
  * bytes of such memory (a table, say) back. Release the copy with kith_points_release. */

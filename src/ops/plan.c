@@ -1,4 +1,5 @@
 /* The plan of a join, for people: section 5 of kith.h. */
+#include "ops/calibrate.h"
 #include "ops/join.h"
 
 #include <math.h>
@@ -150,6 +151,19 @@ static void explain_kernel(const kith_join *j, kith_plan *plan) {
   snprintf(plan->why + used, sizeof plan->why - used, "%s", why);
 }
 
+/* What each engine would take, where the machine was measured. */
+static void predict_engines(const kith_join *j, kith_plan *plan) {
+  kith_speeds speeds;
+  kith_speeds_load(j->ctx, &speeds);
+  double points = (double)j->a->n;
+  double cpu = plan->seconds_cpu = kith_speeds_predict(&speeds, "cpu", j->a->dim, points, plan->pairs);
+  double cuda = plan->seconds_cuda = kith_speeds_predict(&speeds, "cuda", j->a->dim, points, plan->pairs);
+  if (cpu <= 0 || cuda <= 0)
+    return;
+  plan->share_cuda = cpu / (cpu + cuda);
+  plan->seconds_hybrid = cpu * cuda / (cpu + cuda);
+}
+
 kith_status kith_plan_join(kith_context *ctx, const kith_points *a, const kith_points *b,
                            const kith_join_options *options, kith_what what, int streamed, kith_plan *out) {
   if (!out || out->struct_size == 0)
@@ -171,6 +185,7 @@ kith_status kith_plan_join(kith_context *ctx, const kith_points *a, const kith_p
     describe_memory(&j, what, streamed, &plan);
     plan.seconds = predict_seconds(&j, what, &estimate, plan.result_bytes);
     explain_kernel(&j, &plan);
+    predict_engines(&j, &plan);
     plan.struct_size = out->struct_size < sizeof plan ? out->struct_size : sizeof plan;
     memcpy(out, &plan, plan.struct_size);
   }

@@ -1,4 +1,5 @@
 /* Joins that several engines share: the GPUs of the context, and the CPU if it is asked for. See hybrid.h. */
+#include "ops/calibrate.h"
 #include "ops/join.h"
 
 #include <stdio.h>
@@ -62,6 +63,17 @@ static kith_status add_cpu(kith_join *j, kith_hybrid_spec *spec) {
   return KITH_OK;
 }
 
+/* What is known of the speed of the members: how they compare is enough. */
+static void expect_rates(const kith_join *j, kith_hybrid_spec *spec) {
+  kith_speeds speeds;
+  kith_speeds_load(j->ctx, &speeds);
+  for (uint32_t i = 0; i < spec->n_members; i++) {
+    const char *engine = spec->members[i].end == KITH_HEAVY_END ? "cuda" : "cpu";
+    double seconds = kith_speeds_predict(&speeds, engine, j->a->dim, 1e6, 1e8);
+    spec->members[i].rate = seconds > 0 ? 1e8 / seconds : 0;
+  }
+}
+
 kith_status kith_join_prepare_shared(kith_join *j) {
   kith_hybrid_spec spec = {.n_rows = j->a->n, .partition = j->options.partition};
   if (j->options.on_device)
@@ -82,6 +94,7 @@ kith_status kith_join_prepare_shared(kith_join *j) {
     j->engine = spec.members[0].engine;
     return KITH_OK;
   }
+  expect_rates(j, &spec);
   j->shared = true;
   return kith_engine_hybrid_create(j->ctx, &spec, &j->engine);
 }
