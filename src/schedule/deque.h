@@ -26,8 +26,9 @@ typedef struct kith_slice {
 
 typedef struct kith_deque {
   uint32_t n;
-  uint32_t *blocks;     /* their numbers, most candidates first */
-  uint64_t *candidates; /* n + 1: of all entries before */
+  uint32_t *blocks;     /* their numbers, most work first */
+  uint64_t *work;       /* n + 1: of all entries before; a query counts as so many candidates (deque.c) */
+  uint64_t *candidates; /* likewise */
   uint64_t *queries;    /* likewise */
   uint64_t *pairs;      /* likewise, once they are known: else all 0 */
   kith_slice part[2];   /* what nobody has taken yet; of a deque in one piece part[0] is all of it */
@@ -49,16 +50,16 @@ void kith_deque_release(kith_deque *deque);
  * cut < 0: it stays in one piece. */
 void kith_deque_open(kith_deque *deque, int64_t cut, const uint32_t active[2]);
 
-/* The entries whose candidates (or queries, or pairs), from the beginning on, come nearest to a share. */
+/* The entries whose work (or queries), from the beginning on, comes nearest to a share. */
 uint32_t kith_deque_find(const kith_deque *deque, const uint64_t *sums, double share);
 
 /* How much to take at most: at least one entry is taken whatever it says. */
 typedef struct kith_appetite {
-  double candidates;
+  double work;
   uint64_t pairs;
 } kith_appetite;
 
-/* Candidates that nobody has taken yet and that this end may take. */
+/* Work that nobody has taken yet and that this end may take. */
 uint64_t kith_deque_left(kith_deque *deque, kith_end end);
 
 /* Takes a slice from an end; waits while there is none but may come one back. False: all is done, or over. */

@@ -25,9 +25,10 @@ typedef struct member {
   uint32_t lanes;
   uint32_t track; /* of the trace: the first of `lanes` */
   /* Under the lock of the hybrid engine: */
-  double max_candidates; /* of a slice: halved when memory did not suffice, doubled when it did */
-  uint64_t slices;       /* begun */
+  double max_work; /* of a slice: halved when memory did not suffice, doubled when it did */
+  uint64_t slices; /* begun */
   kith_engine_report done;
+  double work;  /* done, as the deque has it */
   double ended; /* when it found nothing to do */
   bool gone;
 } member;
@@ -52,7 +53,7 @@ enum { SAMPLES = 128 };
 typedef struct sample {
   uint32_t n;
   uint32_t entries[SAMPLES], blocks[SAMPLES];
-  uint64_t candidates;
+  uint64_t work;
   _Atomic uint32_t next[KITH_MAX_MEMBERS];
   double seconds[KITH_MAX_MEMBERS];
 } sample;
@@ -69,17 +70,17 @@ typedef struct shared_run {
 
 /* ---- how much to take ------------------------------------------------------------------------------------ */
 
-/* A slice has at least so many candidates, if there are: launching and waiting cost a GPU as much as that, and
+/* A slice is at least so much work, if there is: launching and waiting cost a GPU as much as that, and
  * less would leave it idle. The CPU is content with a block. */
 static const double LEAST_OF_GPU = 4e6;
 
 /* Nor has it more pairs, if there are several blocks: it makes its rows in memory of its own. */
 static const uint64_t PAIRS_OF_GPU = 1 << 27;
 
-/* Candidates a second that a member has shown, or was said to have; 0: nobody knows. */
+/* Work a second that a member has shown, or was said to do; 0: nobody knows. */
 static double rate_of(const member *m) {
   double busy = m->done.busy_seconds;
-  return busy > 0 ? (double)m->done.candidates / busy : m->public.rate;
+  return busy > 0 ? m->work / busy : m->public.rate;
 }
 
 /* Of what is left, half of a member's fair part, a lane: the other half is for when more is known. */
@@ -96,12 +97,14 @@ static kith_appetite find_appetite(hybrid *h, const member *m) {
     known = known && (!counts || rate_of(other) > 0);
   }
   double part = known ? rate_of(m) / sum / 2 : 1.0 / UNKNOWN_PART;
-  double most = m->max_candidates;
+  if (m->done.batches < m->lanes) /* what it was said to do may not be so */
+    part /= 4;
+  double most = m->max_work;
   double wanted = left * part / m->lanes;
   pthread_mutex_unlock(&h->lock);
   if (m->manner == TAKES_BLOCKS && wanted < LEAST_OF_GPU)
     wanted = LEAST_OF_GPU;
-  return (kith_appetite){.candidates = wanted < most ? wanted : most,
+  return (kith_appetite){.work = wanted < most ? wanted : most,
                          .pairs = m->manner == TAKES_BLOCKS ? PAIRS_OF_GPU : UINT64_MAX};
 }
 
@@ -153,8 +156,9 @@ static void note_slice(shared_run *r, member *m, uint32_t lane, kith_slice slice
   m->done.queries += event.queries;
   m->done.candidates += event.candidates;
   m->done.pairs += tally->pairs;
+  m->work += (double)(deque->work[slice.end] - deque->work[slice.begin]);
   m->done.busy_seconds += (now - began) / m->lanes;
-  m->max_candidates *= 2;
+  m->max_work *= 2;
   add_tally(&r->tally, tally);
   pthread_mutex_unlock(&r->h->lock);
 }
@@ -164,7 +168,7 @@ static bool may_go_on(const hybrid *h, member *m, kith_status status, kith_slice
   bool memory = status == KITH_ERR_BUDGET || status == KITH_ERR_MEMORY;
   if (!memory || slice.end - slice.begin < 2)
     return false;
-  m->max_candidates = (double)(h->deque.candidates[slice.end] - h->deque.candidates[slice.begin]) / 2;
+  m->max_work = (double)(h->deque.work[slice.end] - h->deque.work[slice.begin]) / 2;
   return true;
 }
 
@@ -203,7 +207,7 @@ static void report_progress(const shared_run *r) {
   pthread_mutex_lock(&h->lock);
   uint64_t pairs = r->tally.pairs;
   pthread_mutex_unlock(&h->lock);
-  kith_stage_report(h->ctx, 1 - left / ((double)h->deque.candidates[h->deque.n] + 1), pairs);
+  kith_stage_report(h->ctx, 1 - left / ((double)h->deque.work[h->deque.n] + 1), pairs);
 }
 
 static bool has_left(hybrid *h, const member *m) {
@@ -338,7 +342,7 @@ static void open_deque(hybrid *h, const kith_work *work, double share) {
   if (h->partition == KITH_PARTITION_QUERIES)
     cut = kith_deque_find(&h->deque, h->deque.queries, share);
   else if (h->partition == KITH_PARTITION_CANDIDATES)
-    cut = kith_deque_find(&h->deque, h->deque.candidates, share);
+    cut = kith_deque_find(&h->deque, h->deque.work, share);
   kith_deque_open(&h->deque, cut, active);
   sum_pairs(h, work);
 }
@@ -376,7 +380,7 @@ static void take_sample(const kith_deque *deque, sample *s) {
   for (uint32_t i = 0; i < s->n; i++) {
     uint32_t e = s->entries[i] = (uint32_t)((2 * i + 1) * (uint64_t)deque->n / (2 * s->n));
     s->blocks[i] = deque->blocks[e];
-    s->candidates += deque->candidates[e + 1] - deque->candidates[e];
+    s->work += deque->work[e + 1] - deque->work[e];
   }
 }
 
@@ -416,7 +420,7 @@ static double find_share(shared_run *r) {
   for (uint32_t i = 0; i < h->n_members; i++)
     if (!h->members[i].gone)
       spec.members[spec.n_members++] =
-          (kith_member){.end = h->members[i].public.end, .rate = (double)s->candidates / s->seconds[i]};
+          (kith_member){.end = h->members[i].public.end, .rate = (double)s->work / s->seconds[i]};
   return kith_hybrid_share(&spec);
 }
 
@@ -590,7 +594,7 @@ static kith_status prepare_member(hybrid *h, member *m) {
   if (m->public.engine->n_queries != owner->n_queries)
     return kith_fail(h->ctx, KITH_ERR_UNSUPPORTED, "the engines differ in the queries that they see");
   m->lanes = lanes_of(h, m);
-  m->max_candidates = INFINITY;
+  m->max_work = INFINITY;
   snprintf(m->done.name, sizeof m->done.name, "%s", m->public.name);
   m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);
   if (m->manner == TAKES_BLOCKS && m != h->members)

@@ -20,7 +20,7 @@ typedef struct kith_member {
   kith_engine *engine;
   kith_end end;
   char name[16];
-  double rate; /* candidates a second, as far as is known beforehand; 0: nothing is */
+  double rate; /* work a second, in any unit that is the same for all, if it is known beforehand; else 0 */
 } kith_member;
 
 typedef struct kith_hybrid_spec {

@@ -52,7 +52,7 @@ static void entries_descend(void **state) {
   assert_int_equal(kith_deque_find(&deque, deque.queries, 0.5), ENTRIES / 2);
   assert_int_equal(kith_deque_find(&deque, deque.queries, 0), 0);
   assert_int_equal(kith_deque_find(&deque, deque.queries, 1), ENTRIES);
-  uint32_t half = kith_deque_find(&deque, deque.candidates, 0.5);
+  uint32_t half = kith_deque_find(&deque, deque.work, 0.5);
   assert_true(half > 0 && half < ENTRIES / 2);
   kith_deque_release(&deque);
   kith_blocks_release(&blocks);
@@ -76,7 +76,7 @@ static void *take_at_random(void *argument) {
   taker *t = argument;
   kith_slice slice;
   kith_appetite appetite = {.pairs = UINT64_MAX};
-  while (appetite.candidates = (double)(next_random(&t->rng) % 5000),
+  while (appetite.work = (double)(next_random(&t->rng) % 40000),
          kith_deque_take(t->all->deque, t->end, appetite, &slice)) {
     if (next_random(&t->rng) % 3 == 0) {
       kith_deque_give_back(t->all->deque, slice);
