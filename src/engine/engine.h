@@ -25,7 +25,7 @@ typedef struct kith_task {
 } kith_task;
 
 typedef enum kith_operation {
-  KITH_DO_COUNT,   /* pairs in all, whatever half and drop_self say; may use symmetry, if there is no list */
+  KITH_DO_COUNT,   /* pairs in all, whatever half and drop_self say; by symmetry, unless it is one-sided */
   KITH_DO_DEGREES, /* degrees[id] of every query */
   KITH_DO_FILL,    /* the rows of the neighbour table, at their offsets */
   KITH_DO_COLLECT, /* the rows, one after the other in a pool: for few neighbours, when looking for them twice
@@ -71,6 +71,7 @@ typedef struct kith_work {
   const uint32_t *list;   /* positions, ascending; NULL: all from begin to end */
   const uint32_t *blocks; /* numbers of n_blocks blocks to take in place of positions; NULL: none */
   uint32_t n_blocks;
+  bool one_sided; /* KITH_DO_COUNT: look at pairs from both of their queries. So it is with a list */
   uint64_t first_row, end_row; /* only queries with ids in this window; end_row UINT64_MAX: all queries */
   uint64_t *degrees;           /* indexed by id; KITH_DO_COLLECT: place in the pool << 32 | degree */
   kith_pool *pool;             /* KITH_DO_COLLECT */

@@ -142,7 +142,7 @@ static kith_status choose(kith_join *j) {
                             .ranking = {.reorder = !j->options.no_reorder},
                             .brute = j->options.brute,
                             .no_sortidu = j->options.no_sortidu};
-  if (j->on_gpu) { /* which has a part of the join: blocks that it cuts are then near each other here, too */
+  if (j->on_gpu) { /* which has a part of the join: queries that are near each other there are so here, too */
     question.ranking.first = j->gpu.dims;
     question.ranking.n_first = j->gpu.index_dims;
   }
@@ -154,6 +154,11 @@ static kith_status choose(kith_join *j) {
   j->stencil = kith_alloc(&j->ctx->memory, sizeof *j->stencil);
   if (!j->stencil)
     return kith_fail_memory(j->ctx, sizeof *j->stencil, "the stencil");
+  if (j->on_gpu) { /* both have the same grid, and so the same order of the queries */
+    j->grid = j->gpu.grid;
+    *j->stencil = *j->gpu.stencil;
+    return KITH_OK;
+  }
   kith_grid_make(&j->grid, &j->choice.spec, &j->predicate);
   while (!kith_stencil_make(j->stencil, &j->grid, &j->choice.spec, &j->predicate)) {
     j->choice.spec.k--;
@@ -229,6 +234,7 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
                          .index_dims = opt->index_dims,
                          .cell_side = opt->cell_side,
                          .brute = opt->brute,
+                         .shared = j->ctx->engine == KITH_ENGINE_HYBRID,
                          .kernel = opt->kernel,
                          .cells = opt->cells,
                          .order = opt->order,

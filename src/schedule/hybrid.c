@@ -41,6 +41,7 @@ typedef struct hybrid {
   uint32_t n_members;
   double share; /* of the heavy end in a fixed partition, where there is no sample */
   uint64_t n_rows;
+  bool one_sided; /* members have different orders, so a pair has no first query that all agree on */
   kith_blocks blocks;
   kith_deque deque;
   pthread_mutex_t lock;
@@ -424,12 +425,14 @@ static double find_share(shared_run *r) {
   return kith_hybrid_share(&spec);
 }
 
-static kith_status run(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally) {
+static kith_status run(kith_engine *engine, uint32_t lane, const kith_work *whole, kith_tally *tally) {
   hybrid *h = (hybrid *)engine;
   (void)lane;
-  shared_run r = {.h = h, .work = work, .began = kith_seconds()};
+  kith_work work = *whole;
+  work.one_sided = h->one_sided;
+  shared_run r = {.h = h, .work = &work, .began = kith_seconds()};
   double share = h->partition == KITH_PARTITION_DYNAMIC ? h->share : find_share(&r);
-  open_deque(h, work, share);
+  open_deque(h, &work, share);
   r.run_lane = work_lane;
   run_lanes(&r);
   note_imbalance(&r, kith_seconds());
@@ -559,7 +562,8 @@ static kith_status map_positions(hybrid *h, member *m) {
 static manner manner_of(const hybrid *h, const kith_engine *engine) {
   if (engine->cut)
     return TAKES_BLOCKS;
-  return engine->ids == h->members[0].public.engine->ids ? TAKES_RANGES : TAKES_LISTS;
+  bool same = memcmp(engine->ids, h->blocks.ids, engine->n_queries * sizeof *engine->ids) == 0;
+  return same ? TAKES_RANGES : TAKES_LISTS;
 }
 
 /* The threads of the context go to the members that need them; one is left free for each of the others, which
@@ -590,9 +594,6 @@ static kith_status cut_the_same(hybrid *h, member *m) {
 }
 
 static kith_status prepare_member(hybrid *h, member *m) {
-  const kith_engine *owner = h->members[0].public.engine;
-  if (m->public.engine->n_queries != owner->n_queries)
-    return kith_fail(h->ctx, KITH_ERR_UNSUPPORTED, "the engines differ in the queries that they see");
   m->lanes = lanes_of(h, m);
   m->max_work = INFINITY;
   snprintf(m->done.name, sizeof m->done.name, "%s", m->public.name);
@@ -621,8 +622,12 @@ static kith_status prepare(hybrid *h) {
   kith_status status = owner->cut ? owner->cut(owner, &h->blocks) : cut_by_positions(h->ctx, owner, &h->blocks);
   if (status || (status = kith_deque_make(h->ctx, &h->blocks, &h->deque)))
     return status;
-  for (uint32_t i = 0; i < h->n_members; i++)
+  for (uint32_t i = 0; i < h->n_members; i++) {
+    if (h->members[i].public.engine->n_queries != owner->n_queries)
+      return kith_fail(h->ctx, KITH_ERR_UNSUPPORTED, "the engines differ in the queries that they see");
     h->members[i].manner = manner_of(h, h->members[i].public.engine);
+    h->one_sided = h->one_sided || h->members[i].manner == TAKES_LISTS;
+  }
   for (uint32_t i = 0; i < h->n_members && !status; i++)
     status = prepare_member(h, &h->members[i]);
   return status;

@@ -317,7 +317,8 @@ static void count_symmetric(visit *v) {
 
 static void count_tile(visit *v) {
   const kith_task *task = v->lane->task;
-  if (task->queries == task->candidates && !task->limits && !v->work->list) {
+  bool one_sided = v->work->list || v->work->one_sided;
+  if (task->queries == task->candidates && !task->limits && !one_sided) {
     count_symmetric(v);
     return;
   }

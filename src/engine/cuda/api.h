@@ -5,11 +5,12 @@
  * the index. All of it is plain C: neither side sees the other's language or allocator. Every function returns
  * a status and, on failure, a sentence in the error.
  *
- * May include kith.h and space. engine/cuda/engine.c (in libkith) and the .cu files (in libkith_cuda.so)
- * include it. */
+ * May include kith.h, space and index/grid.h. engine/cuda/engine.c (in libkith) and the .cu files (in
+ * libkith_cuda.so) include it. */
 #ifndef KITH_ENGINE_CUDA_API_H
 #define KITH_ENGINE_CUDA_API_H
 
+#include "index/grid.h"
 #include "kith.h"
 #include "space/lattice.h"
 
@@ -43,6 +44,7 @@ typedef struct kith_cuda_spec {
   uint32_t index_dims; /* 0: choose */
   double cell_side;    /* 0: choose */
   int brute;           /* all points with all */
+  int shared;          /* with the CPU: the grid is to suit it, too */
   kith_kernel kernel;
   kith_cells cells;           /* KITH_KERNEL_POINT */
   kith_order order;           /* likewise */
@@ -61,6 +63,8 @@ typedef struct kith_cuda_info {
   uint64_t invalid_rows; /* of both sets together */
   uint64_t cells;        /* of the grid of the candidates, non-empty */
   uint64_t index_bytes;  /* device memory held */
+  kith_grid grid;
+  const kith_stencil *stencil; /* until the join is destroyed */
   uint32_t dims[8];
   uint32_t index_dims, runs;
   uint32_t tile_queries; /* queries that share their candidates */
@@ -86,6 +90,7 @@ typedef enum kith_cuda_task { KITH_CUDA_COUNT, KITH_CUDA_DEGREES, KITH_CUDA_FILL
 
 typedef struct kith_cuda_batch {
   kith_cuda_task task;
+  int one_sided; /* KITH_CUDA_COUNT: pairs from the side of the query; else each once, by who comes first */
   const uint32_t *blocks;
   uint32_t n_blocks;
   uint64_t *degrees;           /* KITH_CUDA_DEGREES: by id, in host memory */

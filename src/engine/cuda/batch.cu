@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <vector>
 
 using namespace kith_cuda;
@@ -171,6 +172,16 @@ void kith_cuda_join::find_batch_degrees(const block_list &list, bool all_pairs) 
     add_images(args);
 }
 
+/* Each unordered pair of one set once: where all engines have the queries in the same order. */
+void kith_cuda_join::count_batch(const block_list &list) {
+  check(cudaMemsetAsync(total.get(), 0, 2 * sizeof(kith_cuda::tally), session.stream), "count");
+  join_args args = arguments(COUNT);
+  args.tile_list = list.device_tiles.get();
+  args.n_tiles = index_b.n ? (uint32_t)list.tiles.size() : 0;
+  launch_tiles(args, COUNT);
+  launch_images(args, COUNT);
+}
+
 void kith_cuda_join::degrees_of_batch(const kith_cuda_batch &batch, const block_list &list) {
   auto found = session.make<uint32_t>(list.n_queries, "the degrees of a batch");
   if (list.n_queries == 0)
@@ -187,8 +198,9 @@ namespace {
 
 /* Rows that lie one behind the other in a batch, on their way to their own places. */
 template <typename T> struct row_scatter {
-  const std::vector<uint64_t> &offsets; /* of the batch's rows in it, n + 1 */
-  const std::vector<uint64_t> &to;      /* where each goes */
+  static constexpr uint64_t LONG_ROW = 512; /* bytes, from which on caches are passed by */
+  const std::vector<uint64_t> &offsets;     /* of the batch's rows in it, n + 1 */
+  const std::vector<uint64_t> &to;          /* where each goes */
   T *out;
 
   void operator()(uint64_t at, const char *piece, uint64_t bytes) const {
@@ -198,7 +210,12 @@ template <typename T> struct row_scatter {
     size_t row = (size_t)(std::upper_bound(offsets.begin(), offsets.end(), first) - offsets.begin()) - 1;
     while (first < end) {
       uint64_t stop = std::min(end, offsets[row + 1]);
-      std::copy(values, values + (stop - first), out + to[row] + (first - offsets[row]));
+      char *place = (char *)(out + to[row] + (first - offsets[row]));
+      uint64_t row_bytes = (stop - first) * sizeof(T);
+      if (row_bytes >= LONG_ROW)
+        stream_copy(place, (const char *)values, row_bytes);
+      else
+        memcpy(place, values, row_bytes);
       values += stop - first;
       first = stop;
       row++;
@@ -268,7 +285,10 @@ void kith_cuda_join::run_batch(const kith_cuda_batch &batch, kith_cuda_tally *ta
     fill_batch(batch, list, times);
     return;
   }
-  find_batch_degrees(list, batch.task == KITH_CUDA_COUNT);
+  if (batch.task == KITH_CUDA_COUNT && !batch.one_sided)
+    count_batch(list);
+  else
+    find_batch_degrees(list, batch.task == KITH_CUDA_COUNT);
   read_tally(tally, "degrees");
   times->computed = times->transferred = seconds() - began;
   if (batch.task == KITH_CUDA_DEGREES)

@@ -234,6 +234,7 @@ static kith_status run_blocks(cuda_engine *cuda, const kith_work *work, kith_cud
                                          [KITH_DO_DEGREES] = KITH_CUDA_DEGREES,
                                          [KITH_DO_FILL] = KITH_CUDA_FILL};
   kith_cuda_batch batch = {.task = tasks[work->operation],
+                           .one_sided = work->one_sided,
                            .blocks = work->blocks,
                            .n_blocks = work->n_blocks,
                            .degrees = work->degrees,

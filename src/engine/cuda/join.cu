@@ -197,6 +197,8 @@ void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) c
   info.n_valid = queries().n;
   info.invalid_rows = invalid[0] + invalid[1];
   info.index_bytes = session.memory.used;
+  info.grid = plan.grid;
+  info.stencil = &plan.stencil;
   info.index_dims = plan.grid.k;
   std::copy(plan.grid.dims, plan.grid.dims + plan.grid.k, info.dims);
   info.runs = plan.stencil.n_steps;

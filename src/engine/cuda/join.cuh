@@ -105,6 +105,7 @@ private:
 
   /* batch.cu */
   void find_batch_degrees(const struct block_list &list, bool all_pairs);
+  void count_batch(const struct block_list &list);
   void degrees_of_batch(const kith_cuda_batch &batch, const struct block_list &list);
   void fill_batch(const kith_cuda_batch &batch, const struct block_list &list, kith_cuda_times *times);
 

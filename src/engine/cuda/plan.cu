@@ -511,6 +511,9 @@ std::vector<double> planner::candidates() {
   return counts;
 }
 
+/* Finer cells are too many rows for the CPU to look at. */
+constexpr double SHARED_SIDE = 0.25;
+
 option planner::choose(const std::vector<double> &counts) {
   uint32_t d = grid_spec.dims[0];
   setting setting{dim, spec.predicate.norm, !spec.limits && !has_ties(spec),
@@ -523,6 +526,8 @@ option planner::choose(const std::vector<double> &counts) {
         if ((spec.index_dims && k != spec.index_dims) || rows_of(k, SIDES[s]) > MAX_ROWS)
           continue;
         if (queries < 32 && needs_general(spec)) /* its kernels hold 32 */
+          continue;
+        if (spec.shared && SIDES[s] < SHARED_SIDE)
           continue;
         option o = weigh(setting, k, s, queries, counts[(k - 1) * N_SIDES + s]);
         if (o.cost < best.cost)

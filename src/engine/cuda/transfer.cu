@@ -142,7 +142,13 @@ template <typename F> void each_piece(kith_cuda_session &session, uint64_t piece
     throw first;
 }
 
-/* memcpy past the caches: what is written is not read soon, and need not be read before it is written. */
+/* One buffer's worth on its way. */
+struct piece {
+  uint64_t at = 0, bytes = 0;
+};
+
+} // namespace
+
 void stream_copy(char *to, const char *from, uint64_t bytes) {
 #ifdef __SSE2__
   uint64_t head = std::min<uint64_t>(-(uint64_t)to % 16, bytes);
@@ -157,13 +163,6 @@ void stream_copy(char *to, const char *from, uint64_t bytes) {
   memcpy(to, from, bytes);
 #endif
 }
-
-/* One buffer's worth on its way. */
-struct piece {
-  uint64_t at = 0, bytes = 0;
-};
-
-} // namespace
 
 namespace {
 

@@ -20,6 +20,9 @@ void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64
 using put_piece = std::function<void(uint64_t at, const char *piece, uint64_t bytes)>;
 void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, const put_piece &put);
 
+/* memcpy past the caches: for what is not read soon. */
+void stream_copy(char *to, const char *from, uint64_t bytes);
+
 /* Rows of `width` contiguous bytes, `stride` bytes apart in host memory, packed on the device. Complete when it
  * returns. */
 void copy_rows_to_device(kith_cuda_session &session, void *to, const kith_points &from);
