@@ -51,6 +51,7 @@ void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t n, size_t bytes);
 void *__real_realloc(void *block, size_t bytes);
 void *__real_aligned_alloc(size_t align, size_t bytes);
+char *__real_strdup(const char *text);
 void __real_free(void *block);
 void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 int __real_munmap(void *at, size_t bytes);
@@ -78,6 +79,11 @@ void *__wrap_realloc(void *block, size_t bytes) {
 void *__wrap_aligned_alloc(size_t align, size_t bytes);
 void *__wrap_aligned_alloc(size_t align, size_t bytes) {
   return is_refused(ENOMEM) ? NULL : counted(__real_aligned_alloc(align, bytes), &blocks);
+}
+
+char *__wrap_strdup(const char *text);
+char *__wrap_strdup(const char *text) {
+  return is_refused(ENOMEM) ? NULL : counted(__real_strdup(text), &blocks);
 }
 
 void __wrap_free(void *block);

@@ -1,8 +1,8 @@
 /* Stands between the library and the system: counts what is asked for, and refuses one request of them.
  *
- * The linker leads every call of malloc, calloc, realloc, aligned_alloc, mmap, fopen and pthread_create in the
- * objects of the program here (--wrap: CMakeLists.txt), and the calls that give back what they gave. What HDF5
- * and CFITSIO ask for themselves is theirs. */
+ * The linker leads every call of malloc, calloc, realloc, aligned_alloc, strdup, mmap, fopen and pthread_create
+ * in the objects of the program here (--wrap: CMakeLists.txt), and the calls that give back what they gave.
+ * What HDF5 and CFITSIO ask for themselves is theirs. */
 #ifndef KITH_TESTS_REFUSALS_H
 #define KITH_TESTS_REFUSALS_H
 
