@@ -1,10 +1,11 @@
 /* Feeds arbitrary bytes to the readers of files.
  *
  * The first byte chooses the format, file or pipe, the columns, and for frames which one; the rest is the file.
- * From NAMES on the file is one of tests/files, in every format there is, and the rest names the columns
- * (a line) and the part of the file. The bytes of HDF5 and FITS files are not among the inputs: their libraries
- * would be fuzzed, not kith. Whatever it holds, opening must end with a status and, if it failed, a message;
- * the points of a file that did open must all be readable. */
+ * From NAMES on the file is one of tests/files, in every format there is, and the rest names the columns (a
+ * line) and the part of the file. From LIBRARIES on the rest is a file that HDF5 or CFITSIO reads, where a
+ * fault may be theirs: give ASAN_OPTIONS=allocator_may_return_null=1, for CFITSIO asks for what a header
+ * promises. Whatever it holds, opening must end with a status and, if it failed, a message; the points of a
+ * file that did open must all be readable. */
 #include "fuzz.h"
 #include "points/points.h"
 
@@ -18,6 +19,7 @@ enum {
   FUZZ_BUDGET = 64 << 20, /* so small that no header makes the process swallow the machine */
   PIPE_BYTES = 64 * 1024,
   NAMES = 200,
+  LIBRARIES = 240,
 };
 
 static kith_context *fuzz_context(void) {
@@ -76,11 +78,14 @@ static void open_file(const char *path, const kith_file_options *options) {
 /* A file of these bytes. */
 static void open_bytes(unsigned choice, const uint8_t *bytes, size_t n) {
   static const char *const FORMATS[] = {"npy", "text", "fbin", "text"}, *const FRAMES[] = {"gro", "xyz"};
+  static const char *const BY_LIBRARY[] = {"hdf5", "fits"};
   static const char *const PARTS[] = {"", "[1]", "[-1]", "[-2]"};
   static const char *const COLUMNS[] = {NULL, "1", "2,0,1", "ra,dec", "x,0"};
   kith_file_options options = kith_file_options_init();
   unsigned kind = choice / 20; /* 0: the formats without parts */
-  options.format = kind > 0 ? FRAMES[choice % 2] : FORMATS[choice % 4];
+  options.format = choice >= LIBRARIES ? BY_LIBRARY[choice % 2]
+                   : kind > 0          ? FRAMES[choice % 2]
+                                       : FORMATS[choice % 4];
   options.columns = COLUMNS[choice / 4 % 5];
   bool is_pipe = kind == 0 && choice % 4 == 3;
   int fd = is_pipe ? pipe_of_bytes(bytes, n) : file_of_bytes(bytes, n);
@@ -109,7 +114,7 @@ static void open_names(unsigned choice, const uint8_t *bytes, size_t n) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
-  if (n > 0 && bytes[0] < NAMES)
+  if (n > 0 && (bytes[0] < NAMES || bytes[0] >= LIBRARIES))
     open_bytes(bytes[0], bytes + 1, n - 1);
   else if (n > 0)
     open_names(bytes[0] - NAMES, bytes + 1, n - 1);
