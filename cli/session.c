@@ -86,9 +86,13 @@ static kith_status open_file(session *s, const cli_options *options, const char 
   kith_file_options file = kith_file_options_init();
   file.format = formats[options->format];
   file.columns = out == &s->file_b && options->columns_b ? options->columns_b : options->columns;
-  char *with_radius = out == &s->file_a ? space_columns(options) : NULL;
-  if (with_radius)
+  char *with_radius = NULL;
+  if (out == &s->file_a && file.columns && options->eps_column) {
+    with_radius = space_columns(options);
+    if (!with_radius)
+      return KITH_ERR_MEMORY;
     file.columns = with_radius;
+  }
   kith_status status = kith_file_open(s->ctx, path, &file, out);
   free(with_radius);
   return status;

@@ -20,8 +20,6 @@ struct space_parts {
 };
 
 char *space_columns(const cli_options *options) {
-  if (!options->eps_column || !options->columns)
-    return NULL;
   size_t size = strlen(options->columns) + strlen(options->eps_column) + 2;
   char *columns = malloc(size);
   if (columns)

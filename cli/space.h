@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* The columns to open A with: those of --columns and, behind them, that of --eps-column. NULL: as --columns
- * says. The caller frees it. */
+/* The columns to open A with where both options are given: those of --columns and, behind them, that of
+ * --eps-column. NULL: out of memory. The caller frees it. */
 char *space_columns(const cli_options *options);
 
 /* Takes the column of --eps-column out of the points of A, and reads --box. Returns an exit code, after saying

@@ -41,16 +41,17 @@ const char *kith_status_name(kith_status status) {
   return "KITH_ERR_UNKNOWN";
 }
 
+/* The lanes and the sink of one call may fail at the same time. */
+static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER;
+
 kith_status kith_fail(kith_context *ctx, kith_status status, const char *format, ...) {
   if (!ctx) /* where other arguments are looked at before the context */
     return status;
-  static pthread_mutex_t one_at_a_time =
-      PTHREAD_MUTEX_INITIALIZER; /* engines that share a join may fail both */
   va_list arguments;
   va_start(arguments, format);
-  pthread_mutex_lock(&one_at_a_time);
+  pthread_mutex_lock(&message_lock);
   vsnprintf(ctx->message, sizeof ctx->message, format, arguments);
-  pthread_mutex_unlock(&one_at_a_time);
+  pthread_mutex_unlock(&message_lock);
   va_end(arguments);
   return status;
 }

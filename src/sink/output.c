@@ -235,7 +235,7 @@ static kith_status open_temporary(kith_output *output) {
   if (status)
     return status;
   strcpy(output->target, place.name);
-  output->folder = open(place.folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  output->folder = (int)TEMP_FAILURE_RETRY(open(place.folder, O_PATH | O_DIRECTORY | O_CLOEXEC));
   int error = output->folder < 0 ? errno : create_temporary(output);
   if (error)
     return kith_fail(output->ctx, KITH_ERR_IO, "%s: cannot create a file in the folder %s: %s", output->path,
@@ -324,7 +324,7 @@ kith_status kith_output_commit(kith_output *output) {
     return fail_write(output, errno);
   if (output->temporary[0] == '\0')
     return KITH_OK;
-  if (renameat(output->folder, output->temporary, output->folder, output->target) != 0)
+  if (TEMP_FAILURE_RETRY(renameat(output->folder, output->temporary, output->folder, output->target)) != 0)
     return kith_fail(output->ctx, KITH_ERR_IO, "%s: the finished file cannot take its name: %s", output->path,
                      strerror(errno));
   output->temporary[0] = '\0';

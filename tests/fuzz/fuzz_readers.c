@@ -1,21 +1,25 @@
 /* Feeds arbitrary bytes to the readers of files.
  *
  * The first byte chooses the format, file or pipe, the columns, and for frames which one; the rest is the file.
- * HDF5 and FITS are not among the formats: their libraries would be fuzzed, not kith. Whatever it holds,
- * opening must end with a status and, if it failed, a message; the points of a file that did open must all be
- * readable. With KITH_FUZZ_REPLAY defined, a main function replays the files given as arguments. */
+ * From NAMES on the file is one of tests/files, in every format there is, and the rest names the columns (a
+ * line) and the part of the file. From LIBRARIES on the rest is a file that HDF5 or CFITSIO reads, where a
+ * fault may be theirs: give ASAN_OPTIONS=allocator_may_return_null=1, for CFITSIO asks for what a header
+ * promises. Whatever it holds, opening must end with a status and, if it failed, a message; the points of a
+ * file that did open must all be readable. */
+#include "fuzz.h"
 #include "points/points.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
 enum {
   FUZZ_BUDGET = 64 << 20, /* so small that no header makes the process swallow the machine */
   PIPE_BYTES = 64 * 1024,
+  NAMES = 200,
+  LIBRARIES = 240,
 };
 
 static kith_context *fuzz_context(void) {
@@ -59,46 +63,60 @@ static void touch_points(kith_context *ctx, const kith_file *file) {
       abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
-  static const char *const FORMATS[] = {"npy", "text", "fbin", "text"}, *const FRAMES[] = {"gro", "xyz"};
-  static const char *const PARTS[] = {"", "[1]", "[-1]", "[-2]"};
-  static const char *const COLUMNS[] = {NULL, "1", "2,0,1", "ra,dec", "x,0"};
-  if (n == 0)
-    return 0;
+static void open_file(const char *path, const kith_file_options *options) {
   kith_context *ctx = fuzz_context();
-  kith_file_options options = kith_file_options_init();
-  unsigned kind = bytes[0] / 20; /* 0: the formats without parts */
-  options.format = kind > 0 ? FRAMES[bytes[0] % 2] : FORMATS[bytes[0] % 4];
-  options.columns = COLUMNS[bytes[0] / 4 % 5];
-  bool is_pipe = kind == 0 && bytes[0] % 4 == 3;
-  int fd = is_pipe ? pipe_of_bytes(bytes + 1, n - 1) : file_of_bytes(bytes + 1, n - 1);
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d%s", fd, kind > 0 ? PARTS[kind % 4] : "");
   kith_file *file;
-  if (kith_file_open(ctx, path, &options, &file) == KITH_OK)
+  if (kith_file_open(ctx, path, options, &file) == KITH_OK)
     touch_points(ctx, file);
   else if (file || !*kith_message(ctx))
     abort();
   kith_file_close(file);
-  close(fd);
   if (kith_memory_left(&ctx->memory) != FUZZ_BUDGET)
     abort();
-  return 0;
 }
 
-#ifdef KITH_FUZZ_REPLAY
-int main(int argc, char **argv) {
-  for (int i = 1; i < argc; i++) {
-    static uint8_t bytes[1 << 20];
-    FILE *file = fopen(argv[i], "rb");
-    if (!file) {
-      perror(argv[i]);
-      return 1;
-    }
-    size_t n = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
-    LLVMFuzzerTestOneInput(bytes, n);
-  }
+/* A file of these bytes. */
+static void open_bytes(unsigned choice, const uint8_t *bytes, size_t n) {
+  static const char *const FORMATS[] = {"npy", "text", "fbin", "text"}, *const FRAMES[] = {"gro", "xyz"};
+  static const char *const BY_LIBRARY[] = {"hdf5", "fits"};
+  static const char *const PARTS[] = {"", "[1]", "[-1]", "[-2]"};
+  static const char *const COLUMNS[] = {NULL, "1", "2,0,1", "ra,dec", "x,0"};
+  kith_file_options options = kith_file_options_init();
+  unsigned kind = choice / 20; /* 0: the formats without parts */
+  options.format = choice >= LIBRARIES ? BY_LIBRARY[choice % 2]
+                   : kind > 0          ? FRAMES[choice % 2]
+                                       : FORMATS[choice % 4];
+  options.columns = COLUMNS[choice / 4 % 5];
+  bool is_pipe = kind == 0 && choice % 4 == 3;
+  int fd = is_pipe ? pipe_of_bytes(bytes, n) : file_of_bytes(bytes, n);
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d%s", fd, kind > 0 ? PARTS[kind % 4] : "");
+  open_file(path, &options);
+  close(fd);
+}
+
+/* A good file, with columns and a part of these names. */
+static void open_names(unsigned choice, const uint8_t *bytes, size_t n) {
+  static const char *const FILES[] = {"points.csv", "swapped.npy", "points.fbin", "points.gro",
+                                      "points.xyz", "points.h5",   "points.fits"};
+  char *text = strndup((const char *)bytes, n), *path = NULL;
+  if (!text)
+    abort();
+  char *line_end = text + strcspn(text, "\n"), *part = *line_end ? line_end + 1 : line_end;
+  *line_end = '\0';
+  if (asprintf(&path, "%s/%s%s", KITH_FUZZ_FILES, FILES[choice % (sizeof FILES / sizeof *FILES)], part) < 0)
+    abort();
+  kith_file_options options = kith_file_options_init();
+  options.columns = *text ? text : NULL;
+  open_file(path, &options);
+  free(path);
+  free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
+  if (n > 0 && (bytes[0] < NAMES || bytes[0] >= LIBRARIES))
+    open_bytes(bytes[0], bytes + 1, n - 1);
+  else if (n > 0)
+    open_names(bytes[0] - NAMES, bytes + 1, n - 1);
   return 0;
 }
-#endif

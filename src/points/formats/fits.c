@@ -1,19 +1,22 @@
 /* Reads binary tables of FITS files through CFITSIO: "file.fits[1]" or "file.fits[NAME]", or the first table.
  *
- * The library reads from the mapped file, so that the name is never parsed as one of its extended names. It
- * applies TSCAL and TZERO, and gives NaN where TNULL says that there is no value. Columns of numbers become
- * dimensions, vectors several. float32 stays so if all chosen columns are; everything else becomes float64, and
- * 64-bit integers only if that is exact. Pieces of a few MiB; the rows that the header promises are compared
- * with the length of the file first. One thread at a time is in here, for the library's errors are global.
- * Damaged headers are as safe as that library is. */
+ * The library reads from the open file under a name of ours, so that its own is never parsed as one of the
+ * extended names; not from the mapped one, since it reads on behind the end of memory where a header is cut
+ * short. It applies TSCAL and TZERO, and gives NaN where TNULL says that there is no value. Columns of numbers
+ * become dimensions, vectors several. float32 stays so if all chosen columns are; everything else becomes
+ * float64, and 64-bit integers only if that is exact. Pieces of a few MiB; the rows that the header promises
+ * are compared with the length of the file first. One thread at a time is in here, for the library's errors are
+ * global. Damaged headers are as safe as that library is. */
 #include "points/formats/formats.h"
 
 #include <fitsio.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-enum { PIECE_VALUES = 256 * 1024 };
+enum { PIECE_VALUES = 256 * 1024, BLOCK_BYTES = 2880 };
 
 /* A table that is open; status is CFITSIO's, which skips every call once it is set. */
 typedef struct fits_table {
@@ -22,8 +25,7 @@ typedef struct fits_table {
   fitsfile *fits;
   int status;
   LONGLONG n_rows;
-  void *bytes; /* the mapped file; CFITSIO comes back to these two as long as the table is open */
-  size_t n_bytes;
+  int padded; /* a copy of the file in whole blocks; -1: it has them itself */
 } fits_table;
 
 /* ---- Errors ------------------------------------------------------------------------------------------- */
@@ -70,19 +72,38 @@ static kith_status fail_no_table(fits_table *table, const char *what) {
 
 /* ---- The table ---------------------------------------------------------------------------------------- */
 
-/* Opens the file as it is mapped. */
+/* CFITSIO reads whole blocks. A file whose last one is not, as some programs leave it, is copied and filled up.
+ */
+static kith_status pad_file(fits_table *table) {
+  const kith_input *input = table->input;
+  uint64_t at = 0, missing = (BLOCK_BYTES - input->n_bytes % BLOCK_BYTES) % BLOCK_BYTES;
+  if (missing == 0)
+    return KITH_OK;
+  if (input->n_bytes > kith_memory_left(&input->ctx->memory))
+    return kith_fail_memory(input->ctx, input->n_bytes, input->name);
+  table->padded = memfd_create("points.fits", MFD_CLOEXEC);
+  for (ssize_t done = 1; at < input->n_bytes && done > 0; at += done > 0 ? (uint64_t)done : 0)
+    done = write(table->padded, input->bytes + at, input->n_bytes - at);
+  if (at < input->n_bytes || ftruncate(table->padded, (off_t)(input->n_bytes + missing)) != 0)
+    return kith_fail(input->ctx, KITH_ERR_MEMORY, "out of memory for a copy of %s", input->name);
+  return KITH_OK;
+}
+
+/* Opens the file, or its copy, by the descriptor that is open already. */
 static kith_status open_fits(fits_table *table) {
   const kith_input *input = table->input;
   if (input->n_bytes >= 2 && memcmp(input->bytes, "\x1f\x8b", 2) == 0)
     return kith_fail(input->ctx, KITH_ERR_FORMAT, "%s: the file is packed by gzip; unpack it with gunzip",
                      input->name);
-  if (input->n_bytes < 2880 || memcmp(input->bytes, "SIMPLE  =", 9) != 0)
+  if (input->n_bytes < BLOCK_BYTES || memcmp(input->bytes, "SIMPLE  =", 9) != 0)
     return kith_fail(input->ctx, KITH_ERR_FORMAT,
                      "%s: not a FITS file: it does not begin with a header of 2880 bytes", input->name);
-  table->bytes = (void *)(uintptr_t)input->bytes;
-  table->n_bytes = input->n_bytes;
-  fits_open_memfile(&table->fits, "points.fits", READONLY, &table->bytes, &table->n_bytes, 0, NULL,
-                    &table->status);
+  kith_status status = pad_file(table);
+  if (status)
+    return status;
+  char path[32];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", table->padded >= 0 ? table->padded : input->fd);
+  fits_open_diskfile(&table->fits, path, READONLY, &table->status);
   return table->status ? fail_fits(table, "open the file") : KITH_OK;
 }
 
@@ -357,7 +378,7 @@ static kith_status read_table(fits_table *table) {
 kith_status kith_read_fits(const kith_input *input, kith_file *file) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&lock);
-  fits_table table = {.input = input, .file = file};
+  fits_table table = {.input = input, .file = file, .padded = -1};
   kith_status status = open_fits(&table);
   if (!status)
     status = find_table(&table);
@@ -368,6 +389,8 @@ kith_status kith_read_fits(const kith_input *input, kith_file *file) {
   int closing = 0;
   if (table.fits)
     fits_close_file(table.fits, &closing);
+  if (table.padded >= 0)
+    close(table.padded);
   fits_clear_errmsg();
   pthread_mutex_unlock(&lock);
   return status;
