@@ -141,6 +141,7 @@ kith_join_options session_join_options(const session *s, const cli_options *opti
   join.no_reorder = options->no_reorder;
   join.no_sortidu = options->no_sortidu;
   join.no_shortc = options->no_shortc;
+  join.algorithm = (kith_algorithm)options->algorithm;
   return join;
 }
 

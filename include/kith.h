@@ -245,6 +245,18 @@ typedef enum kith_metric {
   KITH_HAVERSINE = 5,
 } kith_metric;
 
+/* How pairs are found. The result does not depend on it, except for the order of rows that are not sorted.
+ *
+ *   KITH_ALGORITHM_AUTO   what is expected to cost least, these or all with all
+ *   KITH_ALGORITHM_GRID   cells in some dimensions, and for each row of cells the rows around it
+ *   KITH_ALGORITHM_EGO    Super-EGO: points in epsilon grid order, joined by halving sequences of them. On the
+ *                         CPU only, and without periodic boxes */
+typedef enum kith_algorithm {
+  KITH_ALGORITHM_AUTO = 0,
+  KITH_ALGORITHM_GRID = 1,
+  KITH_ALGORITHM_EGO = 2,
+} kith_algorithm;
+
 /* a: the queries. b: the candidates, or NULL to join a with itself (passing a twice is a join of two sets). The
  * two may differ in dtype, not in dim.
  *
@@ -283,6 +295,7 @@ typedef struct kith_join_options {
   int no_reorder; /* 1: columns in the order of the input, not by variance (REORDER) */
   int no_sortidu; /* 1: do not order points by what is not indexed (SORTIDU) */
   int no_shortc;  /* 1: add up all columns, even if a pair is surely too far apart (SHORTC) */
+  kith_algorithm algorithm;
 } kith_join_options;
 
 KITH_API kith_join_options kith_join_options_init(double eps);
@@ -304,6 +317,7 @@ typedef struct kith_join_report {
   double seconds_write;  /* waiting for the sink: callback or file */
   uint64_t peak_bytes;   /* as kith_peak_bytes() */
   const char *engine;    /* what ran it: "cpu" or "cuda" */
+  const char *algorithm; /* and how: "grid", "ego" or "brute" (all with all) */
 } kith_join_report;
 
 KITH_API kith_join_report kith_join_report_init(void);
@@ -403,6 +417,7 @@ typedef struct kith_plan {
   uint64_t batches;          /* estimated */
   int fits;                  /* 0: it would be refused */
   char why[1024];            /* the reasons, as sentences, one a line */
+  const char *algorithm;     /* "grid", "ego" or "brute" (all with all) */
 } kith_plan;
 
 KITH_API kith_plan kith_plan_init(void);

@@ -68,6 +68,7 @@ static void describe_engine(const kith_join *j, kith_plan *plan) {
   plan->engine = j->engine->name;
   plan->isa = kith_isa(j->ctx);
   plan->threads = j->ctx->threads;
+  plan->algorithm = kith_join_algorithm(j);
   plan->kernel = j->predicate.everything ? "everything" : j->predicate.filter ? "filter" : "double";
 }
 
@@ -78,8 +79,8 @@ static void describe_grid(const kith_join *j, kith_plan *plan) {
   plan->cell_width = j->grid.side[0];
   plan->cells = j->index_b.n_cells;
   plan->rows = j->index_b.n_rows;
-  plan->runs = j->stencil->n_steps;
-  memcpy(plan->why, j->choice.why, sizeof plan->why);
+  plan->runs = j->stencil ? j->stencil->n_steps : 0;
+  memcpy(plan->why, j->in_ego_order ? j->ego_choice.why : j->choice.why, sizeof plan->why);
 }
 
 static void describe_panels(const kith_join *j, kith_plan *plan) {

@@ -1,6 +1,7 @@
 /* The plan: what will run and why, before it runs.
  *
  * choose.c   looks at a sample of the points and chooses the grid
+ * ego.c      decides whether to put points in epsilon grid order instead, and by which dimensions
  * brute.c    decides whether to join all with all instead, and in what order
  * estimate.c runs a sample of the queries and predicts size and time
  *
@@ -33,6 +34,15 @@ typedef struct kith_choice {
 } kith_choice;
 
 kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, kith_choice *choice);
+
+/* Epsilon grid order (index/ego.h). */
+typedef struct kith_ego_choice {
+  uint32_t n_dims;
+  uint32_t dims[KITH_GRID_DIMS]; /* the most selective first */
+  char why[1024];
+} kith_ego_choice;
+
+kith_status kith_choose_ego(kith_context *ctx, const kith_question *question, kith_ego_choice *choice);
 
 /* All with all: whether, and how. */
 typedef struct kith_brute_choice {
