@@ -3,17 +3,23 @@
 
 #include <string.h>
 
-/* Cuts a tile from entry `at` of the work on. */
+/* Fewer queries do not make a tile, unless there are no more. */
+enum { FEWEST_QUERIES = 16 };
+
+/* Cuts a tile from entry `at` of the work on: as many queries as fit, to where the order takes a large step. */
 static void cut_tile(const kith_index *index, uint32_t at, const kith_work *work, kith_ego_tile *tile) {
+  uint32_t entries[KITH_TILE_QUERIES]; /* that the queries are, */
   uint32_t n = 0;
   for (; at < work->end && n < KITH_TILE_QUERIES; at++) {
     uint32_t position = tile->positions[n] = work->list ? work->list[at] : at;
     uint32_t id = index->ids[position];
+    entries[n] = at;
     n += id >= work->first_row && id < work->end_row;
   }
-  tile->n_queries = n;
+  bool full = n == KITH_TILE_QUERIES;
+  tile->n_queries = full ? kith_ego_cut(index, tile->positions, FEWEST_QUERIES, n) : n;
+  tile->at_end = full ? entries[tile->n_queries] : at;
   tile->n_runs = 0;
-  tile->at_end = at;
 }
 
 /* Two sequences: tiles [tiles[0], tiles[1]) and blocks [blocks[0], blocks[1]). */
@@ -29,9 +35,7 @@ static void merge_runs(kith_ego_tile *tile) {
   tile->n_runs = KITH_EGO_RUNS / 2;
 }
 
-static void add_block(kith_ego_tile *tile, uint32_t block, uint32_t n) {
-  uint32_t begin = block * KITH_EGO_BLOCK;
-  uint32_t end = n - begin < KITH_EGO_BLOCK ? n : begin + KITH_EGO_BLOCK;
+static void add_run(kith_ego_tile *tile, uint32_t begin, uint32_t end) {
   kith_ego_run *last = &tile->runs[tile->n_runs - (tile->n_runs > 0)];
   if (tile->n_runs > 0 && last->end == begin) {
     last->end = end;
@@ -52,7 +56,8 @@ static void join(const kith_task *task, kith_ego_walk *walk, meeting m) { /* NOL
   uint32_t n_tiles = m.tiles[1] - m.tiles[0];
   uint32_t n_blocks = m.blocks[1] - m.blocks[0];
   if (n_tiles == 1 && n_blocks == 1) {
-    add_block(&walk->tiles[m.tiles[0]], m.blocks[0], task->candidates->n);
+    const uint32_t *starts = &task->ego->starts[m.blocks[0]];
+    add_run(&walk->tiles[m.tiles[0]], starts[0], starts[1]);
     return;
   }
   meeting halves[2] = {m, m};
@@ -80,7 +85,8 @@ static void cut_tiles(kith_lane *lane, uint32_t at, const kith_work *work) {
     kith_ego_bound(task->queries, tile->positions, tile->n_queries, &walk->boxes[n]);
   }
   walk->n_tiles = n;
-  uint32_t from = n > 0 && kith_lane_meets_once(task, work) ? walk->tiles[0].positions[0] / KITH_EGO_BLOCK : 0;
+  uint32_t from =
+      n > 0 && kith_lane_meets_once(task, work) ? kith_ego_block_at(task->ego, walk->tiles[0].positions[0]) : 0;
   if (n > 0 && task->ego->n_blocks > 0)
     join(task, walk,
          (meeting){.tiles = {0, n}, .blocks = {from, task->ego->n_blocks}, .dims = task->queries->grid->k});
