@@ -396,12 +396,12 @@ typedef struct kith_plan {
   uint64_t n_queries, n_candidates; /* points on each side */
   uint32_t dim;
   uint32_t index_dims;
-  uint32_t dims[8];   /* the indexed dimensions; dims[0] runs along the rows of cells */
-  double cell_side;   /* across the rows of cells, in units of the data */
+  uint32_t dims[8]; /* the indexed dimensions; dims[0] runs along the rows of cells; "ego": the highest first */
+  double cell_side; /* across the rows of cells, in units of the data */
   double cell_width;  /* along them */
   uint64_t cells;     /* non-empty; 0: no grid, dims[] only order the points */
-  uint64_t rows;      /* non-empty rows of cells */
-  uint32_t runs;      /* neighbour rows looked at per row */
+  uint64_t rows;      /* non-empty rows of cells; 0: "ego" */
+  uint32_t runs;      /* neighbour rows looked at per row; 0: "ego" */
   const char *kernel; /* "filter" (float32, doubtful pairs in double), "panels" (the same, all with all),
                          "tensor" (half precision on a GPU, all with all), "double", or "everything" */
   const char *engine, *isa;

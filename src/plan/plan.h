@@ -30,19 +30,25 @@ typedef struct kith_choice {
   double *box;         /* 2 * dim: release with kith_free */
   double candidates;   /* per query, expected */
   double cost;         /* per query, in vector instructions */
+  double tile_length;  /* along the rows, in units of the reach, expected */
   char why[1024];
 } kith_choice;
 
 kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, kith_choice *choice);
 
-/* Epsilon grid order (index/ego.h). */
+/* Epsilon grid order (index/ego.h): whether, and how. */
 typedef struct kith_ego_choice {
+  bool ego;
   uint32_t n_dims;
   uint32_t dims[KITH_GRID_DIMS]; /* the most selective first */
+  double candidates;             /* per query, expected, unless it was asked for; */
+  double cost, grid_cost;        /* per query, likewise, with it and with the grid */
   char why[1024];
 } kith_ego_choice;
 
-kith_status kith_choose_ego(kith_context *ctx, const kith_question *question, kith_ego_choice *choice);
+/* Chooses between the grid and that order, unless it is asked for. */
+kith_status kith_choose_ego(kith_context *ctx, const kith_question *question, const kith_choice *grid,
+                            bool asked, kith_ego_choice *choice);
 
 /* All with all: whether, and how. */
 typedef struct kith_brute_choice {
