@@ -219,7 +219,7 @@ static double cost_in_grid(const trial *t, near_points near) {
   return cost_of_tests(t, fmin(near.tested, t->grid->candidates)) + fmax(found, 0);
 }
 
-/* Weighs one against the other, unless that was decided by the caller. */
+/* Weighs one against the other. */
 static void weigh(const trial *t, kith_ego_choice *choice) {
   if (t->sample.n_points == 0 || t->sample.n_queries == 0)
     return;
@@ -242,6 +242,17 @@ static void explain(const trial *t, bool asked, kith_ego_choice *choice) {
              choice->candidates, choice->cost / choice->grid_cost);
 }
 
+static void choose(trial *t, bool asked, kith_ego_choice *choice) {
+  sort_values(t);
+  rank_dimensions(t);
+  if (!asked)
+    weigh(t, choice);
+  choice->n_dims = t->n_dims;
+  for (uint32_t i = 0; i < t->n_dims; i++)
+    choice->dims[i] = t->sample.dims[t->ranked[i]];
+  explain(t, asked, choice);
+}
+
 kith_status kith_choose_ego(kith_context *ctx, const kith_question *question, const kith_choice *grid,
                             bool asked, kith_ego_choice *choice) {
   *choice = (kith_ego_choice){.ego = asked};
@@ -253,19 +264,11 @@ kith_status kith_choose_ego(kith_context *ctx, const kith_question *question, co
   if (status)
     return status;
   t.values = kith_alloc(&ctx->memory, KITH_GRID_DIMS * sizeof *t.values);
-  if (!t.values) {
-    kith_sample_destroy(&t.sample);
-    return kith_fail_memory(ctx, KITH_GRID_DIMS * sizeof *t.values, "planning");
-  }
-  sort_values(&t);
-  rank_dimensions(&t);
-  if (!asked)
-    weigh(&t, choice);
-  choice->n_dims = t.n_dims;
-  for (uint32_t i = 0; i < t.n_dims; i++)
-    choice->dims[i] = t.sample.dims[t.ranked[i]];
-  explain(&t, asked, choice);
+  if (t.values)
+    choose(&t, asked, choice);
+  else
+    status = kith_fail_memory(ctx, KITH_GRID_DIMS * sizeof *t.values, "planning");
   kith_free(t.values);
   kith_sample_destroy(&t.sample);
-  return KITH_OK;
+  return status;
 }
