@@ -81,6 +81,11 @@ static void describe_grid(const kith_join *j, kith_plan *plan) {
   plan->rows = j->index_b.n_rows;
   plan->runs = j->stencil->n_steps;
   memcpy(plan->why, j->choice.why, sizeof plan->why);
+  size_t used = strlen(plan->why);
+  if (j->ego_choice.grid_cost > 0)
+    snprintf(plan->why + used, sizeof plan->why - used,
+             "Epsilon grid order would cost about %.2g times as much.\n",
+             j->ego_choice.cost / j->ego_choice.grid_cost);
 }
 
 static void describe_order(const kith_join *j, kith_plan *plan) {

@@ -105,9 +105,11 @@ static void unbound(bounds *box) {
 /* Bounds dimension j by the cell of a query. */
 static void bound_by_cell(const trial *t, uint32_t q, uint32_t j, double side, bounds *box) {
   double origin = t->question->min[t->sample.dims[j]];
-  double cell = floor((kith_sample_query(&t->sample, q, j) - origin) / side);
-  box->low[j] = origin + cell * side;
-  box->high[j] = box->low[j] + side;
+  double x = kith_sample_query(&t->sample, q, j);
+  double cell = floor((x - origin) / side);
+  bool narrow = !(cell < 0x1p52); /* than the rounding of coordinates */
+  box->low[j] = narrow ? x : origin + cell * side;
+  box->high[j] = narrow ? x : box->low[j] + side;
 }
 
 static uint32_t rank_of(const trial *t, uint32_t j, double value) {
