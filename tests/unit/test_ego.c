@@ -320,11 +320,57 @@ static void runs_lists(void **state) {
   }
 }
 
+/* Columns of points, near and far by turns along the order: queries in many columns make a tile with more runs
+ * than it can list. */
+enum { COLUMNS = 1600, COLUMN_POINTS = 240, COLUMN_QUERIES = 40 };
+
+static void fill_columns(double *values) {
+  uint64_t rng = 1;
+  for (uint32_t i = 0; i < COLUMNS * COLUMN_POINTS; i++) {
+    values[2 * i] = i / COLUMN_POINTS + 0.5 * random_unit(&rng);
+    values[2 * i + 1] = (i % 2 ? 20 : 0) + 0.5 * random_unit(&rng);
+  }
+}
+
+static uint64_t count_around(const double *values, uint32_t id, double eps) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < COLUMNS * COLUMN_POINTS; i++) {
+    double x = values[2 * i] - values[2 * id];
+    double y = values[2 * i + 1] - values[2 * id + 1];
+    n += x * x + y * y <= eps * eps;
+  }
+  return n;
+}
+
+static void merges_runs(void **state) {
+  (void)state;
+  uint32_t list[COLUMN_QUERIES];
+  double *values = malloc(sizeof *values * 2 * COLUMNS * COLUMN_POINTS);
+  assert_non_null(values);
+  fill_columns(values);
+  kith_points points = kith_points_f64(values, COLUMNS * COLUMN_POINTS, 2);
+  kith_join j = prepared(&points, kith_join_options_init(1), KITH_ALGORITHM_EGO);
+  uint64_t want = 0;
+  for (uint32_t i = 0; i < COLUMN_QUERIES; i++) {
+    list[i] = i * (COLUMNS * COLUMN_POINTS / COLUMN_QUERIES);
+    while (values[2 * j.engine->ids[list[i]] + 1] > 1)
+      list[i]++;
+    want += count_around(values, j.engine->ids[list[i]], 1);
+  }
+  kith_work work = {.operation = KITH_DO_COUNT, .list = list, .end = COLUMN_QUERIES, .end_row = UINT64_MAX};
+  kith_tally tally = {0};
+  assert_int_equal(j.engine->run(j.engine, 0, &work, &tally), KITH_OK);
+  assert_int_equal(tally.pairs, want);
+  assert_int_equal(kith_join_release(&j, KITH_OK, NULL), KITH_OK);
+  free(values);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(orders_points, setup, teardown),
       cmocka_unit_test_setup_teardown(chooses_order, setup, teardown),
       cmocka_unit_test_setup_teardown(runs_lists, setup, teardown),
+      cmocka_unit_test_setup_teardown(merges_runs, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

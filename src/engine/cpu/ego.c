@@ -47,7 +47,7 @@ static void add_run(kith_ego_tile *tile, uint32_t begin, uint32_t end) {
 }
 
 /* The EGO join: halves the longer sequence, the first half first, so that the runs of a tile ascend. */
-static void join(const kith_task *task, kith_ego_walk *walk, meeting m) { /* NOLINT(misc-no-recursion) */
+static void join(const kith_task *task, kith_ego_walk *walk, meeting m) {
   const kith_ego_box *blocks = task->ego->boxes;
   kith_ego_sequence a = {&walk->boxes[m.tiles[0]], &walk->boxes[m.tiles[1] - 1]};
   kith_ego_sequence b = {&blocks[m.blocks[0]], &blocks[m.blocks[1] - 1]};
