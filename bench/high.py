@@ -8,11 +8,10 @@ less than time on the wall: the least of some counts by the command, everything 
 import argparse
 import json
 import pathlib
-import resource
-import subprocess
 
 import numpy as np
 
+from measure import measure
 from points import generate
 
 SWITCHES = {"automatic": [], "no REORDER": ["--no-reorder"], "no SORTIDU": ["--no-sortidu"],
@@ -54,31 +53,6 @@ def sets(build):
     yield "Syn64D 20k, 0.16", generate(build, "expo", 64, 20_000), 0.16
     yield "digits 64D 1797, 1", real(build, "digits", digits), 1.0
     yield "patches 64D 100k, 0.05", real(build, "patches", patches), 0.05
-
-
-def cpu_seconds():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def run(build, path, eps, switches):
-    before = cpu_seconds()
-    done = subprocess.run([build / "cli" / "kith", "join", path, "--eps", str(eps), "--engine", "cpu", "--threads",
-                           "2", "--json", "--quiet", *switches], capture_output=True, text=True, check=True)
-    report = json.loads(done.stdout)
-    seconds = sum(report["seconds"][stage] for stage in ("plan", "index", "join"))
-    return {"seconds": seconds, "cpu_seconds": cpu_seconds() - before, **{key: report[key] for key in ("pairs", "tested", "index_dims")}}
-
-
-def measure(build, path, eps, switches, rounds):
-    """The best of some rounds; all ways take turns, so that a slow phase of the machine slows all of them."""
-    best = {}
-    for _ in range(rounds):
-        for way, flags in switches.items():
-            now = run(build, path, eps, flags)
-            if way not in best or now["cpu_seconds"] < best[way]["cpu_seconds"]:
-                best[way] = now
-    return best
 
 
 def main():

@@ -95,6 +95,8 @@ const option_entry OPTIONS[] = {
      .help = "dimensions in the grid, those of largest variance"},
     {JOINS, "cell-side", 0, "S", OPTION_REAL, FIELD(cell_side), .low = 0.25, .high = 64, .group = TUNING,
      .help = "side of the grid's cells, in units of eps"},
+    {JOINS, "algorithm", 0, "A", OPTION_CHOICE, FIELD(algorithm), .choices = "auto|grid|ego", .group = TUNING,
+     .help = "auto, grid or ego: Super-EGO, on the CPU (default: auto)"},
     {JOINS, "brute", 0, NULL, OPTION_FLAG, FIELD(brute), .group = TUNING,
      .help = "join all with all, in panels, without a grid"},
     {JOINS, "no-reorder", 0, NULL, OPTION_FLAG, FIELD(no_reorder), .group = TUNING,

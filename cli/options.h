@@ -48,6 +48,7 @@ typedef struct cli_options {
   double cell_side;
   int kernel, cells, order; /* a kith_kernel, kith_cells, kith_order */
   uint64_t threads_per_query;
+  int algorithm; /* a kith_algorithm */
   bool brute, no_reorder, no_sortidu, no_shortc;
 
   uint64_t n, dim, seed;

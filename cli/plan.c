@@ -59,7 +59,8 @@ static json_t *plan_json(const kith_plan *plan, const cli_options *options) {
       {"index_dims", json_count(plan->index_dims)}, {"dims", dims_json(plan)},
       {"cell_side", json_number(plan->cell_side)}, {"cell_width", json_number(plan->cell_width)},
       {"cells", json_count(plan->cells)}, {"rows", json_count(plan->rows)}, {"runs", json_count(plan->runs)},
-      {"kernel", json_text(plan->kernel)}, {"engine", json_text(plan->engine)}, {"isa", json_text(plan->isa)},
+      {"algorithm", json_text(plan->algorithm)}, {"kernel", json_text(plan->kernel)},
+      {"engine", json_text(plan->engine)}, {"isa", json_text(plan->isa)},
       {"threads", json_count(plan->threads)}, {"pairs", json_number(plan->pairs)},
       {"pairs_error", json_number(plan->pairs_error)}, {"candidates", json_number(plan->candidates)},
       {"inside", json_number(plan->inside)}, {"seconds", json_number(plan->seconds)},
@@ -87,24 +88,38 @@ static void print_task(const kith_plan *plan, const cli_options *options, FILE *
     fprintf(out, "with %s\n", plan->n_queries == 1 ? "itself" : "themselves");
 }
 
+static void print_dims(const kith_plan *plan, const char *what, FILE *out) {
+  fprintf(out, "index       %s dimension%s ", what, plan->index_dims > 1 ? "s" : "");
+  for (uint32_t i = 0; i < plan->index_dims && i < 16; i++)
+    fprintf(out, "%s%u", i ? ", " : "", plan->dims[i]);
+  fprintf(out, "\n");
+}
+
+/* Epsilon grid order: there are cells, but no rows of them. */
+static void print_order(const kith_plan *plan, FILE *out) {
+  char cells[TEXT_BYTES];
+  print_dims(plan, "epsilon grid order by", out);
+  text_count(cells, plan->cells);
+  fprintf(out, "            %s non-empty cell%s of side %.4g\n", cells, plural(cells), plan->cell_side);
+}
+
 static void print_index(const kith_plan *plan, const cli_options *options, FILE *out) {
   char cells[TEXT_BYTES], rows[TEXT_BYTES];
   if (plan->index_dims == 0) {
     fprintf(out, "index       none\n");
     return;
   }
-  bool grid = plan->cells > 0 || plan->runs > 0;
-  fprintf(out, "index       %s dimension%s ", grid ? "grid over" : "none; points in the order of",
-          plan->index_dims > 1 ? "s" : "");
-  for (uint32_t i = 0; i < plan->index_dims && i < 16; i++)
-    fprintf(out, "%s%u", i ? ", " : "", plan->dims[i]);
-  if (!grid) {
-    fprintf(out, "\n");
+  if (strcmp(plan->algorithm, "ego") == 0) {
+    print_order(plan, out);
     return;
   }
+  bool grid = plan->cells > 0 || plan->runs > 0;
+  print_dims(plan, grid ? "grid over" : "none; points in the order of", out);
+  if (!grid)
+    return;
   text_count(cells, plan->cells);
   text_count(rows, plan->rows);
-  fprintf(out, "\n            %s non-empty cell%s in %s row%s of cells\n", cells, plural(cells), rows,
+  fprintf(out, "            %s non-empty cell%s in %s row%s of cells\n", cells, plural(cells), rows,
           plural(rows));
   fprintf(out, "            cell side %.4g", plan->cell_side);
   if (options->eps > 0 && options->metric < KITH_COSINE)

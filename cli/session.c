@@ -147,6 +147,7 @@ kith_join_options session_join_options(const session *s, const cli_options *opti
   join.no_shortc = options->no_shortc;
   join.partition = (kith_partition)options->partition;
   join.trace = options->trace;
+  join.algorithm = (kith_algorithm)options->algorithm;
   return join;
 }
 

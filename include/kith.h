@@ -246,6 +246,18 @@ typedef enum kith_metric {
   KITH_HAVERSINE = 5,
 } kith_metric;
 
+/* How pairs are found. The result does not depend on it, except for the order of rows that are not sorted.
+ *
+ *   KITH_ALGORITHM_AUTO   what is expected to cost least, these or all with all
+ *   KITH_ALGORITHM_GRID   cells in some dimensions, and for each row of cells the rows around it
+ *   KITH_ALGORITHM_EGO    Super-EGO: points in epsilon grid order, joined by halving sequences of them. On the
+ *                         CPU only, and without periodic boxes */
+typedef enum kith_algorithm {
+  KITH_ALGORITHM_AUTO = 0,
+  KITH_ALGORITHM_GRID = 1,
+  KITH_ALGORITHM_EGO = 2,
+} kith_algorithm;
+
 /* a: the queries. b: the candidates, or NULL to join a with itself (passing a twice is a join of two sets). The
  * two may differ in dtype, not in dim.
  *
@@ -294,6 +306,7 @@ typedef struct kith_join_options {
   /* Several engines on one join. */
   kith_partition partition;
   const char *trace; /* a file to write what ran when to, for chrome://tracing or Perfetto; NULL: none */
+  kith_algorithm algorithm;
 } kith_join_options;
 
 KITH_API kith_join_options kith_join_options_init(double eps);
@@ -327,7 +340,8 @@ typedef struct kith_join_report {
   const char *engine;    /* what ran it: "cpu", "cuda" or "hybrid" */
   uint32_t n_engines;    /* that shared it; 0: it was not shared */
   kith_engine_report engines[KITH_MAX_ENGINES];
-  double imbalance; /* |t_gpu - t_cpu| / T: how far apart GPUs and CPU were done, as a part of the time */
+  double imbalance;      /* |t_gpu - t_cpu| / T: how far apart GPUs and CPU were done, as a part of the time */
+  const char *algorithm; /* and how: "grid", "ego" or "brute" (all with all) */
 } kith_join_report;
 
 KITH_API kith_join_report kith_join_report_init(void);
@@ -406,12 +420,12 @@ typedef struct kith_plan {
   uint64_t n_queries, n_candidates; /* points on each side */
   uint32_t dim;
   uint32_t index_dims;
-  uint32_t dims[8];   /* the indexed dimensions; dims[0] runs along the rows of cells */
-  double cell_side;   /* across the rows of cells, in units of the data */
+  uint32_t dims[8]; /* the indexed dimensions; dims[0] runs along the rows of cells; "ego": the highest first */
+  double cell_side; /* across the rows of cells, in units of the data */
   double cell_width;  /* along them */
   uint64_t cells;     /* non-empty; 0: no grid, dims[] only order the points */
-  uint64_t rows;      /* non-empty rows of cells */
-  uint32_t runs;      /* neighbour rows looked at per row */
+  uint64_t rows;      /* non-empty rows of cells; 0: "ego" */
+  uint32_t runs;      /* neighbour rows looked at per row; 0: "ego" */
   const char *kernel; /* "filter" (float32, doubtful pairs in double), "panels" (the same, all with all),
                          "tensor" (half precision on a GPU, all with all), "double", or "everything" */
   const char *engine, *isa;
@@ -429,7 +443,8 @@ typedef struct kith_plan {
   char why[1024];            /* the reasons, as sentences, one a line */
   /* Of a neighbour table in host memory, if the machine was calibrated (section 6); else 0. */
   double seconds_cpu, seconds_cuda, seconds_hybrid;
-  double share_cuda; /* of the candidates, if both share it */
+  double share_cuda;     /* of the candidates, if both share it */
+  const char *algorithm; /* "grid", "ego" or "brute" (all with all) */
 } kith_plan;
 
 KITH_API kith_plan kith_plan_init(void);

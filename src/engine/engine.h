@@ -8,14 +8,16 @@
 #ifndef KITH_ENGINE_ENGINE_H
 #define KITH_ENGINE_ENGINE_H
 
+#include "index/ego.h"
 #include "index/index.h"
 #include "space/space.h"
 
 typedef struct kith_task {
   const kith_predicate *predicate;
-  const kith_space *space; /* tells what distance a size is, and which images there are */
-  const double *limits;    /* by id of the queries: each has its own; NULL: the predicate's */
-  const kith_stencil *stencil;
+  const kith_space *space;     /* tells what distance a size is, and which images there are */
+  const double *limits;        /* by id of the queries: each has its own; NULL: the predicate's */
+  const kith_stencil *stencil; /* of the grid; NULL: the indexes are in epsilon grid order, */
+  const kith_ego *ego;         /* and these are the blocks of the candidates */
   const kith_index *queries;
   const kith_index *candidates; /* the same index when a set is joined with itself */
   bool half;                    /* only pairs with query id < candidate id */

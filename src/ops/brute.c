@@ -140,7 +140,8 @@ kith_status kith_join_choose_brute(kith_join *j, const kith_question *question) 
     return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
                      "brute force knows one radius and no box, and the metrics euclidean, cosine, angular and "
                      "haversine only");
-  bool may = knows && j->predicate.filter && j->a->dim >= MIN_DIM && j->options.cell_side == 0;
+  bool may = knows && j->options.algorithm == KITH_ALGORITHM_AUTO && j->predicate.filter &&
+             j->a->dim >= MIN_DIM && j->options.cell_side == 0;
   if (!may && !j->options.brute)
     return KITH_OK;
   kith_status status = find_columns(j);

@@ -43,6 +43,9 @@ typedef struct kith_join {
   kith_stencil *stencil;
   kith_index index_a, index_b; /* index_a is unused when a set is joined with itself */
   kith_task task;
+  bool in_ego_order; /* the grid is that of the order, then, and there is no stencil: */
+  kith_ego_choice ego_choice;
+  kith_ego ego;      /* the blocks of index_b */
   bool all_with_all; /* there are panels instead of indexes, then: */
   kith_brute_choice brute_choice;
   kith_packing packing;
@@ -70,6 +73,14 @@ void kith_join_release_index(kith_join *j);
 /* Releases everything and, on success, hands the report to the caller. Returns the status. */
 kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report *report);
 
+/* Whether nothing but a GPU can do what is asked for. */
+bool kith_join_needs_gpu(const kith_join *j);
+
+/* Refuses an algorithm that does not go with the other options; decides whether to put the points in epsilon
+ * grid order (j->in_ego_order), once the grid is chosen, and makes the grid of that order. */
+kith_status kith_join_check_algorithm(kith_join *j);
+kith_status kith_join_choose_ego(kith_join *j, const kith_question *question);
+
 /* Decides whether to join all with all (j->all_with_all), once the grid is chosen; then packs the points and
  * makes the engine. */
 kith_status kith_join_choose_brute(kith_join *j, const kith_question *question);
@@ -93,6 +104,12 @@ kith_status kith_join_allocate_table(kith_join *j, kith_table *table, uint64_t p
 
 /* Makes a table by an engine that finds all pairs once. *done is false if they did not fit the memory. */
 kith_status kith_join_assemble(kith_join *j, kith_table *table, uint64_t *offsets, bool *done);
+
+/* The name of what finds the pairs. */
+static inline const char *kith_join_algorithm(const kith_join *j) {
+  bool brute = j->on_gpu ? j->gpu.dense : j->all_with_all;
+  return brute ? "brute" : j->in_ego_order ? "ego" : "grid";
+}
 
 /* Bytes of a pair in a neighbour table. */
 static inline double kith_join_pair_bytes(const kith_join *j) { return j->options.distances ? 12 : 4; }

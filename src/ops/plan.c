@@ -69,6 +69,7 @@ static void describe_engine(const kith_join *j, kith_plan *plan) {
   plan->engine = j->engine->name;
   plan->isa = kith_isa(j->ctx);
   plan->threads = j->ctx->threads;
+  plan->algorithm = kith_join_algorithm(j);
   plan->kernel = j->predicate.everything ? "everything" : j->predicate.filter ? "filter" : "double";
 }
 
@@ -81,6 +82,19 @@ static void describe_grid(const kith_join *j, kith_plan *plan) {
   plan->rows = j->index_b.n_rows;
   plan->runs = j->stencil->n_steps;
   memcpy(plan->why, j->choice.why, sizeof plan->why);
+  size_t used = strlen(plan->why);
+  if (j->ego_choice.grid_cost > 0)
+    snprintf(plan->why + used, sizeof plan->why - used,
+             "Epsilon grid order would cost about %.2g times as much.\n",
+             j->ego_choice.cost / j->ego_choice.grid_cost);
+}
+
+static void describe_order(const kith_join *j, kith_plan *plan) {
+  plan->index_dims = j->grid.k;
+  memcpy(plan->dims, j->ego_choice.dims, j->grid.k * sizeof *plan->dims);
+  plan->cell_side = plan->cell_width = j->grid.side[0];
+  plan->cells = j->index_b.n_cells;
+  memcpy(plan->why, j->ego_choice.why, sizeof plan->why);
 }
 
 static void describe_panels(const kith_join *j, kith_plan *plan) {
@@ -89,6 +103,17 @@ static void describe_panels(const kith_join *j, kith_plan *plan) {
   memcpy(plan->why, j->brute_choice.why, sizeof plan->why);
   if (j->predicate.filter)
     plan->kernel = "panels";
+}
+
+static void describe_index(const kith_join *j, kith_plan *plan) {
+  if (j->on_gpu)
+    describe_gpu_grid(j, plan);
+  else if (j->all_with_all)
+    describe_panels(j, plan);
+  else if (j->in_ego_order)
+    describe_order(j, plan);
+  else
+    describe_grid(j, plan);
 }
 
 static void describe_memory(const kith_join *j, kith_what what, int streamed, kith_plan *plan) {
@@ -176,7 +201,7 @@ kith_status kith_plan_join(kith_context *ctx, const kith_points *a, const kith_p
     status = kith_estimate_run(ctx, j.engine, &estimate);
   if (!status) {
     describe_engine(&j, &plan);
-    (j.on_gpu ? describe_gpu_grid : j.all_with_all ? describe_panels : describe_grid)(&j, &plan);
+    describe_index(&j, &plan);
     plan.pairs = kith_join_pairs_of_estimate(&j, estimate.pairs);
     plan.pairs_error = j.options.half ? estimate.error / 2 : estimate.error;
     double passes = what == KITH_COUNT || !kith_join_is_self(&j) ? 1 : 2;

@@ -76,7 +76,8 @@ static kith_status check_options(kith_join *j, const kith_join_options *options)
   if (opt->cell_side != 0 && !(opt->cell_side >= 0.25 && opt->cell_side <= 64))
     return kith_fail(ctx, KITH_ERR_ARGUMENT, "cell_side is %g; it must lie between 0.25 and 64",
                      opt->cell_side);
-  return check_kernel(j);
+  status = kith_join_check_algorithm(j);
+  return status ? status : check_kernel(j);
 }
 
 static kith_status check_points(kith_join *j) {
@@ -149,7 +150,10 @@ static kith_status choose(kith_join *j) {
   kith_status status = kith_choose_grid(j->ctx, &question, &j->choice);
   if (!status)
     status = kith_join_choose_brute(j, &question);
-  if (status || j->all_with_all)
+  bool may_be_ego = !j->on_gpu || j->options.algorithm == KITH_ALGORITHM_EGO; /* else both have one grid */
+  if (!status && !j->all_with_all && may_be_ego)
+    status = kith_join_choose_ego(j, &question);
+  if (status || j->all_with_all || j->in_ego_order)
     return status;
   j->stencil = kith_alloc(&j->ctx->memory, sizeof *j->stencil);
   if (!j->stencil)
@@ -173,7 +177,7 @@ static kith_dtype index_dtype(const kith_join *j) {
 
 static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, kith_index *index) {
   kith_dtype dtype = index_dtype(j);
-  if (j->count_only && !j->limits && points->dim == 1 && dtype == KITH_F32)
+  if (j->count_only && !j->in_ego_order && !j->limits && points->dim == 1 && dtype == KITH_F32)
     return kith_index_build_values(j->ctx, points, &j->grid, invalid, index);
   return kith_index_build(j->ctx, points, &j->grid, invalid, dtype, index);
 }
@@ -186,11 +190,16 @@ static kith_status build_indexes(kith_join *j) {
   return status ? status : build_index(j, j->b, j->invalid[1], &j->index_b);
 }
 
+static kith_status build_blocks(kith_join *j) {
+  return j->in_ego_order ? kith_ego_build(j->ctx, &j->index_b, &j->ego) : KITH_OK;
+}
+
 static kith_status create_engine(kith_join *j) {
   j->task = (kith_task){.predicate = &j->predicate,
                         .space = &j->space,
                         .limits = j->limits,
                         .stencil = j->stencil,
+                        .ego = j->in_ego_order ? &j->ego : NULL,
                         .queries = kith_join_is_self(j) ? &j->index_b : &j->index_a,
                         .candidates = &j->index_b,
                         .half = j->options.half,
@@ -204,7 +213,7 @@ static bool uses_device_memory(const kith_join *j) {
   return j->a->device || j->b->device || j->options.on_device;
 }
 
-static bool needs_gpu(const kith_join *j) {
+bool kith_join_needs_gpu(const kith_join *j) {
   return uses_device_memory(j) || j->options.kernel != KITH_KERNEL_AUTO;
 }
 
@@ -258,7 +267,7 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
 /* Whether the CPU may do what a GPU could not. */
 static bool may_fall_back(const kith_join *j, kith_status status) {
   bool able = status != KITH_ERR_CANCELLED && status != KITH_ERR_POINTS && status != KITH_ERR_ARGUMENT;
-  return j->ctx->engine == KITH_ENGINE_AUTO && !needs_gpu(j) && able;
+  return j->ctx->engine == KITH_ENGINE_AUTO && !kith_join_needs_gpu(j) && able;
 }
 
 kith_status kith_join_prepare_cpu(kith_join *j) {
@@ -281,7 +290,7 @@ kith_status kith_join_prepare_cpu(kith_join *j) {
     j->report.index_dims = j->brute_choice.split;
     return status ? status : kith_check_cancel(j->ctx);
   }
-  if ((status = build_indexes(j)) || (status = create_engine(j)))
+  if ((status = build_indexes(j)) || (status = build_blocks(j)) || (status = create_engine(j)))
     return status;
   j->report.seconds_index = kith_seconds() - planned;
   j->report.cells = j->index_b.n_cells;
@@ -371,7 +380,8 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
     return status;
   j->seconds_embed = kith_seconds() - began;
   uint64_t n_points = j->a->n + (j->one_set ? 0 : j->b->n);
-  if (!kith_cuda_wanted(ctx, n_points, needs_gpu(j)))
+  bool on_cpu = j->options.algorithm == KITH_ALGORITHM_EGO && ctx->engine != KITH_ENGINE_HYBRID;
+  if (on_cpu || !kith_cuda_wanted(ctx, n_points, kith_join_needs_gpu(j)))
     return kith_join_prepare_cpu(j);
   if (wants_to_share(ctx))
     return kith_join_prepare_shared(j);
@@ -401,6 +411,7 @@ void kith_join_release_index(kith_join *j) {
   j->engine = NULL;
   kith_index_destroy(&j->index_a);
   kith_index_destroy(&j->index_b);
+  kith_ego_destroy(&j->ego);
   kith_join_release_brute(j);
 }
 
@@ -417,6 +428,7 @@ kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report
   mine->invalid_rows = j->invalid[0] + j->invalid[1];
   mine->peak_bytes = kith_peak_bytes(j->ctx);
   mine->engine = engine_name(j);
+  mine->algorithm = kith_join_algorithm(j);
   if (j->shared && j->engine)
     kith_hybrid_describe(j->engine, mine);
   status = kith_trace_close(j->ctx, status);

@@ -229,6 +229,7 @@ typedef struct option {
   double x_side;
   double candidates; /* per query */
   double cost;       /* per query */
+  double tile_length;
 } option;
 
 /* Candidates that cells of a side accept untested, of `tight` ones in all k = dim dimensions: the own cell's if
@@ -255,7 +256,12 @@ static option weigh(uint32_t k, double side, double window, double untested, uin
   double cost = candidates / VECTOR * (2 * dim + 3) + candidates / VECTOR * 2 * (dim + 1) / queries +
                 runs * (COST_RUN + COST_RUN_COLUMN * dim) / queries + runs * COST_ROW / per_row +
                 COST_TILE / queries;
-  return (option){.k = k, .side = side, .x_side = x_side, .candidates = candidates, .cost = cost};
+  return (option){.k = k,
+                  .side = side,
+                  .x_side = x_side,
+                  .candidates = candidates,
+                  .cost = cost,
+                  .tile_length = tile_length};
 }
 
 static option best_option(kith_context *ctx, const kith_question *question, const kith_choice *choice,
@@ -340,6 +346,7 @@ kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, k
     spec->x_side = best.side;
   choice->candidates = best.candidates;
   choice->cost = best.cost;
+  choice->tile_length = best.tile_length;
   explain(question, choice, &sample, tails);
   kith_sample_destroy(&sample);
   return KITH_OK;

@@ -1,6 +1,7 @@
 /* The plan: what will run and why, before it runs.
  *
  * choose.c   looks at a sample of the points and chooses the grid
+ * ego.c      decides whether to put points in epsilon grid order instead, and by which dimensions
  * brute.c    decides whether to join all with all instead, and in what order
  * estimate.c runs a sample of the queries and predicts size and time
  *
@@ -31,10 +32,25 @@ typedef struct kith_choice {
   double *box;         /* 2 * dim: release with kith_free */
   double candidates;   /* per query, expected */
   double cost;         /* per query, in vector instructions */
+  double tile_length;  /* along the rows, in units of the reach, expected */
   char why[1024];
 } kith_choice;
 
 kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, kith_choice *choice);
+
+/* Epsilon grid order (index/ego.h): whether, and how. */
+typedef struct kith_ego_choice {
+  bool ego;
+  uint32_t n_dims;
+  uint32_t dims[KITH_GRID_DIMS]; /* the most selective first */
+  double candidates;             /* per query, expected, unless it was asked for; */
+  double cost, grid_cost;        /* per query, likewise, with it and with the grid */
+  char why[1024];
+} kith_ego_choice;
+
+/* Chooses between the grid and that order, unless it is asked for. */
+kith_status kith_choose_ego(kith_context *ctx, const kith_question *question, const kith_choice *grid,
+                            bool asked, kith_ego_choice *choice);
 
 /* All with all: whether, and how. */
 typedef struct kith_brute_choice {

@@ -1,6 +1,7 @@
 /* Conformance: every case x engine x instruction set x thread count x batch size x sink, compared for equality
  * with the reference. An instruction set that the machine lacks is skipped and counted as skipped. On a GPU,
- * its other kernel answers every case as well, in one combination of its options after the other. */
+ * its other kernel answers every case as well, in one combination of its options after the other; on the CPU,
+ * the algorithm ego does. */
 #include "cases.h"
 #include "kith.h"
 #include "reference.h"
@@ -245,6 +246,17 @@ static void check_point(kith_context *ctx, const test_case *c, kith_join_options
   check(stream_matches(ctx, c, &opt, want), c, where, "stream with distances");
 }
 
+/* Epsilon grid order, on the CPU. */
+static void check_ego(kith_context *ctx, const test_case *c, kith_join_options opt, const reference *want,
+                      const char *isa) {
+  char where[32];
+  snprintf(where, sizeof where, "%s, ego", isa);
+  opt.algorithm = KITH_ALGORITHM_EGO;
+  opt.index_dims = 0;
+  opt.cell_side = 0;
+  check_sinks(ctx, c, opt, want, where);
+}
+
 static kith_context *machine_open(int m) {
   kith_context_options options = kith_context_options_init();
   options.engine = machines_used[m].engine;
@@ -277,6 +289,8 @@ static void check_options(kith_context **machines, const test_case *c, const kit
       skipped++;
     } else if (machines_used[m].isa) {
       check_sinks(machines[m], c, *opt, &want, machines_used[m].isa);
+      if (c->n_box == 0)
+        check_ego(machines[m], c, *opt, &want, machines_used[m].isa);
     } else if (machines_used == HYBRIDS) {
       kith_join_options shared = *opt;
       shared.partition = (kith_partition)(passed % 3);

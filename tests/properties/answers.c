@@ -347,6 +347,11 @@ static kith_join_options random_options(double eps, const cloud *a, bool one_set
   uint32_t most = a->points.dim < 8 ? a->points.dim : 8;
   options.index_dims = random_below(rng, 3) ? 0 : 1 + (uint32_t)random_below(rng, most);
   options.cell_side = random_below(rng, 3) ? 0 : 0.25 * pow(256, random_unit(rng));
+  if (random_below(rng, 3) == 0) {
+    options.algorithm = KITH_ALGORITHM_EGO;
+    options.index_dims = 0;
+    options.cell_side = 0;
+  }
   return options;
 }
 

@@ -70,6 +70,16 @@ static outcome run_table(kith_context *ctx, const workplace *w) {
   return o;
 }
 
+static outcome run_ego_table(kith_context *ctx, const workplace *w) {
+  kith_join_options options = kith_join_options_init(w->eps);
+  options.algorithm = KITH_ALGORITHM_EGO;
+  kith_table *table;
+  outcome o = {.status = kith_join_table(ctx, &w->a.points, &w->b.points, &options, &table, NULL)};
+  o.answer = table ? table->n_pairs : 0;
+  kith_table_destroy(table);
+  return o;
+}
+
 static outcome run_sorted_table_two(kith_context *ctx, const workplace *w) {
   kith_join_options options = kith_join_options_init(w->eps);
   options.sorted = 1;
@@ -170,6 +180,7 @@ static const operation OPERATIONS[] = {
     {"degrees", run_degrees, true},
     {"table", run_table, true},
     {"sorted table of two sets", run_sorted_table_two, true},
+    {"table in epsilon grid order", run_ego_table, true},
     {"stream", run_stream, true},
     {"write degrees", run_write_degrees, true},
     {"write neighbours", run_write_neighbors, true},

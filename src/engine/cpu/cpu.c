@@ -4,6 +4,7 @@
  * comes after it in the index. Degrees and filling visit every ordered pair.
  * Candidates are staged until the buffers are full or the tile's runs are over, then a kernel sees them all.
  * Runs that lie wholly within eps are counted or copied without a test where that pays. */
+#include "engine/cpu/ego.h"
 #include "engine/cpu/images.h"
 #include "engine/cpu/lane.h"
 #include "engine/cpu/order.h"
@@ -247,6 +248,8 @@ static void meet_positions(visit *v, uint32_t begin, uint32_t end, bool own_row)
 
 /* Meets the candidates of a run, except those before position `from`. */
 static void meet_run(visit *v, kith_run run, uint32_t from, bool own_row) {
+  if (run.end <= from)
+    return;
   if (run.begin < from)
     run.begin = from;
   if (run.inside_begin < run.begin)
@@ -279,20 +282,28 @@ static void meet_images(visit *v, bool positive) {
 }
 
 static void meet_all_runs(visit *v) {
-  const kith_stencil *stencil = v->lane->task->stencil;
-  for (uint32_t s = 0; s < stencil->n_steps; s++)
-    meet_run(v, kith_lane_run(v->lane, s), 0, s == stencil->own);
+  const kith_query_tile *queries = &v->lane->queries;
+  for (uint32_t r = 0; r < v->lane->n_runs; r++) {
+    kith_run run = kith_lane_run(v->lane, r);
+    meet_run(v, run, 0, run.begin < queries->end && queries->begin < run.end);
+  }
   flush(v);
   meet_images(v, false);
+}
+
+/* Whether the cells of a tile lie so close together that all its queries belong to each other. */
+static bool belongs_together(const kith_lane *lane) {
+  const kith_stencil *stencil = lane->task->stencil;
+  return lane->tile_accepts &&
+         stencil->steps[stencil->own].x_inside >= (int64_t)(lane->queries.x_last - lane->queries.x_first);
 }
 
 /* The pairs among the tile's own queries, in both orders and with themselves. */
 static uint64_t count_within_tile(visit *v) {
   kith_lane *lane = v->lane;
   const kith_query_tile *queries = &lane->queries;
-  const kith_step *own = &lane->task->stencil->steps[lane->task->stencil->own];
   uint64_t n = lane->tile.n_queries;
-  if (lane->tile_accepts && own->x_inside >= (int64_t)(queries->x_last - queries->x_first)) {
+  if (belongs_together(lane)) {
     v->tally->inside += n * n;
     return n * n;
   }
@@ -305,20 +316,17 @@ static uint64_t count_within_tile(visit *v) {
 /* A set against itself, each pair of tiles once. Counting is not cut into windows of ids: every position of
  * the tile is a query. */
 static void count_symmetric(visit *v) {
-  const kith_stencil *stencil = v->lane->task->stencil;
   uint64_t within = count_within_tile(v);
   v->found = 0;
-  for (uint32_t s = stencil->own; s < stencil->n_steps; s++)
-    meet_run(v, kith_lane_run(v->lane, s), v->lane->queries.end, false);
+  for (uint32_t r = v->lane->own_run; r < v->lane->n_runs; r++)
+    meet_run(v, kith_lane_run(v->lane, r), v->lane->queries.end, false);
   flush(v);
   meet_images(v, true);
   v->tally->pairs += within + 2 * v->found;
 }
 
 static void count_tile(visit *v) {
-  const kith_task *task = v->lane->task;
-  bool one_sided = v->work->list || v->work->one_sided;
-  if (task->queries == task->candidates && !task->limits && !one_sided) {
+  if (kith_lane_meets_once(v->lane->task, v->work)) {
     count_symmetric(v);
     return;
   }
@@ -445,9 +453,8 @@ static void collect_tile(visit *v) {
 
 /* The candidates of the tile's runs; images are few beside them. */
 static void weigh_tile(visit *v) {
-  const kith_stencil *stencil = v->lane->task->stencil;
-  for (uint32_t s = 0; s < stencil->n_steps; s++) {
-    kith_run run = kith_lane_run(v->lane, s);
+  for (uint32_t r = 0; r < v->lane->n_runs; r++) {
+    kith_run run = kith_lane_run(v->lane, r);
     v->tally->tested += (uint64_t)v->lane->tile.n_queries * (run.end - run.begin);
   }
 }
@@ -491,6 +498,8 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   kith_lane *lane = &cpu->lanes[number];
   visit v = {.lane = lane, .work = work, .tally = tally};
   lane->row = UINT32_MAX;
+  if (lane->ego)
+    lane->ego->next = lane->ego->n_tiles = 0;
   bool rows = work->operation == KITH_DO_FILL || work->operation == KITH_DO_COLLECT;
   lane->tile.half = cpu->task.half && work->operation != KITH_DO_COUNT;
   lane->tile.self = cpu->task.drop_self && rows ? lane->self : NULL;
@@ -519,7 +528,7 @@ const kith_kernel_table *kith_kernels_for(kith_isa_level isa, kith_norm norm) {
 /* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
 typedef struct lane_layout {
   uint32_t stride;
-  size_t queries, candidates, ids, positions, cursors, origin, box, shift, sieve, collected, sort_items,
+  size_t queries, candidates, ids, positions, cursors, ego, origin, box, shift, sieve, collected, sort_items,
       total; /* where each begins */
 } lane_layout;
 
@@ -538,7 +547,8 @@ static lane_layout layout_lane(const kith_task *task) {
   layout.ids = layout.candidates + round_up(dim * width * layout.stride);
   layout.positions = layout.ids + round_up(sizeof(uint32_t) * layout.stride);
   layout.cursors = layout.positions + round_up(sizeof(uint32_t) * layout.stride);
-  layout.origin = layout.cursors + round_up(sizeof(kith_cursor) * task->stencil->n_steps);
+  layout.ego = layout.cursors + (task->stencil ? round_up(sizeof(kith_cursor) * task->stencil->n_steps) : 0);
+  layout.origin = layout.ego + (task->ego ? round_up(sizeof(kith_ego_walk)) : 0);
   layout.box = layout.origin + round_up(sizeof(double) * dim);
   layout.shift = layout.box + round_up(2 * sizeof(double) * dim);
   layout.sieve = layout.shift + round_up(sizeof(double) * dim);
@@ -570,6 +580,9 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
       .candidate_coords = buffer + layout.candidates,
       .candidate_ids = (uint32_t *)(buffer + layout.ids),
       .candidate_positions = (uint32_t *)(buffer + layout.positions),
+      .n_runs = task->stencil ? task->stencil->n_steps : 0,
+      .own_run = task->stencil ? task->stencil->own : 0,
+      .ego = task->ego ? (kith_ego_walk *)(buffer + layout.ego) : NULL,
       .cursors = (kith_cursor *)(buffer + layout.cursors),
       .collected = (uint32_t *)(buffer + layout.collected),
       .sort_items = (uint64_t *)(buffer + layout.sort_items),

@@ -1,6 +1,7 @@
 /* Lanes: tiles, runs and staging. See lane.h. */
 #include "engine/cpu/lane.h"
 
+#include "engine/cpu/ego.h"
 #include "engine/cpu/images.h"
 
 #include <math.h>
@@ -283,15 +284,22 @@ static uint32_t cut_listed(kith_lane *lane, uint32_t at, const kith_work *work) 
   return at;
 }
 
-uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t at, const kith_work *work) {
+/* The next tile of a grid: of one row of cells. */
+static uint32_t cut_from_row(kith_lane *lane, uint32_t at, const kith_work *work) {
   const kith_index *index = lane->task->queries;
   kith_query_tile *queries = &lane->queries;
   enter_cell(lane, work->list ? work->list[at] : at);
-  lane->tile.n_queries = lane->tile.n_candidates = 0;
+  lane->tile.n_queries = 0;
   queries->x_first = queries->x_last = 0;
   at = work->list ? cut_listed(lane, at, work) : cut_range(lane, at, work);
   lane->tile_accepts = lane->row_accepts && kith_grid_is_even(index->grid, 0, queries->x_first) &&
                        kith_grid_is_even(index->grid, 0, queries->x_last);
+  return at;
+}
+
+uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t at, const kith_work *work) {
+  at = lane->ego ? kith_ego_next_tile(lane, at, work) : cut_from_row(lane, at, work);
+  lane->tile.n_candidates = 0;
   lane->box_known = false;
   choose_test(lane);
   kith_lane_stage_queries(lane);
@@ -299,7 +307,7 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t at, const kith_work *work
   return at;
 }
 
-kith_run kith_lane_run(kith_lane *lane, uint32_t s) {
+static kith_run run_of_step(kith_lane *lane, uint32_t s) {
   const kith_index *candidates = lane->task->candidates;
   const kith_step *step = &lane->task->stencil->steps[s];
   const kith_query_tile *queries = &lane->queries;
@@ -330,6 +338,10 @@ kith_run kith_lane_run(kith_lane *lane, uint32_t s) {
     run.inside_cells = to - from;
   }
   return run;
+}
+
+kith_run kith_lane_run(kith_lane *lane, uint32_t r) {
+  return lane->ego ? kith_ego_tile_run(lane, r) : run_of_step(lane, r);
 }
 
 /* The box around the queries of the tile, in the coordinates of the index. */

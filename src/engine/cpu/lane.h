@@ -3,7 +3,8 @@
  * A lane walks a range of query positions. It cuts it into tiles: up to 64 queries of one row of cells. For
  * each step of the stencil the candidates of a tile are a run: consecutive cells of one row, hence consecutive
  * positions. Cursors remember where the last tile's runs began; since tiles move along the rows, the next
- * ones are found by a short search from there. */
+ * ones are found by a short search from there. In epsilon grid order tiles and runs are found otherwise
+ * (ego.h); all else is the same. */
 #ifndef KITH_ENGINE_CPU_LANE_H
 #define KITH_ENGINE_CPU_LANE_H
 
@@ -32,6 +33,8 @@ typedef struct kith_run {
   uint32_t inside_begin, inside_end; /* empty: begin == end */
   uint32_t inside_cells;             /* that those are in */
 } kith_run;
+
+struct kith_ego_walk;
 
 typedef struct kith_lane {
   const kith_task *task;
@@ -69,8 +72,11 @@ typedef struct kith_lane {
   uint32_t self[KITH_TILE_QUERIES];
   uint32_t degrees[KITH_TILE_QUERIES];
   kith_rows rows;
-  kith_cursor *cursors; /* one per step */
-  uint32_t row;         /* the query row that the cursors are set for; UINT32_MAX: none */
+  uint32_t n_runs;           /* of the tile, */
+  uint32_t own_run;          /* and the first that may hold what comes after the tile in the index */
+  struct kith_ego_walk *ego; /* NULL: the lane walks the rows of a grid, with these: */
+  kith_cursor *cursors;      /* one per step */
+  uint32_t row;              /* the query row that the cursors are set for; UINT32_MAX: none */
   bool row_accepts;     /* in that row and those around it pairs may be accepted untested: cells are even, */
   bool tile_accepts;    /* and those of the tile are too */
   uint32_t cell;        /* the query cell where the last tile ended, if row is set */
@@ -93,8 +99,14 @@ uint32_t kith_lane_capacity(uint32_t dim);
  * [first_row, end_row). Returns where it ends; the tile may be empty. */
 uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t at, const kith_work *work);
 
-/* The run of a step for the current tile. */
-kith_run kith_lane_run(kith_lane *lane, uint32_t step);
+/* Run r of the current tile: in a grid, that of a step. */
+kith_run kith_lane_run(kith_lane *lane, uint32_t r);
+
+/* Whether work counts every pair of a set once: a tile meets itself, and what comes after it. */
+static inline bool kith_lane_meets_once(const kith_task *task, const kith_work *work) {
+  bool one_sided = work->list || work->one_sided;
+  return work->operation == KITH_DO_COUNT && task->queries == task->candidates && !task->limits && !one_sided;
+}
 
 /* Finds in [begin, end) the first positions of a crowded cell of which every point belongs to every query of
  * the tile; false if there are none. */

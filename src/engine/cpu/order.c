@@ -36,7 +36,7 @@ static bool list_positions(kith_lane *lane, kith_ordered *ordered, uint32_t begi
 static bool list_candidates(kith_lane *lane, kith_ordered *ordered, uint64_t *present) {
   ordered->n = 0;
   *present = 0;
-  for (uint32_t s = 0; s < lane->task->stencil->n_steps; s++) {
+  for (uint32_t s = 0; s < lane->n_runs; s++) {
     kith_run run = kith_lane_run(lane, s);
     for (uint32_t p = run.begin; p < run.end; p += lane->capacity) {
       uint32_t stop = run.end - p > lane->capacity ? p + lane->capacity : run.end;

@@ -22,6 +22,23 @@ done
 check 0 4 '' kith join tiny.csv --eps 1 --quiet --threads 7 --engine cpu
 check 0 4 '' kith join tiny.csv --eps 1 --quiet --cell-side 0.5 --index-dims 1 --memory 100M
 
+# Grid or epsilon grid order: the same pairs, and the report says which.
+check 0 4 '' kith join tiny.csv --eps 1 --quiet --algorithm grid
+check 0 4 '' kith join tiny.csv --eps 1 --quiet --algorithm ego
+check 0 3 '' kith join pair.txt tiny.csv --eps 1 --quiet --algorithm ego
+check 0 '<*>"engine": "cpu",
+  "algorithm": "ego",<*>' '' kith join tiny.csv --eps 1 --algorithm ego --json
+check 0 '0,1,1
+0,2,2.23606797749979
+1,2,2
+3,4,0' '' kith join tiny.csv --eps 3 --what pairs --sorted --half --distances --quiet --algorithm ego
+check 0 'task        <*>
+index       epsilon grid order by dimensions <#>, <#>
+            <#> non-empty cells of side <#>
+<*>
+            Points are in epsilon grid order (Super-EGO), <*>: that was asked for.
+<*>' '' kith plan join tiny.csv --eps 1 --algorithm ego
+
 # Pairs as text: to standard output, the summary on standard error.
 check 0 '0,1
 1,0
@@ -85,6 +102,7 @@ check 0 '{
   "eps": 0.1,
   "metric": "euclidean",
   "engine": "cpu",
+  "algorithm": "grid",
   "isa": "<*>",
   "threads": 1,
   "what": "count",
@@ -177,6 +195,7 @@ check 0 '{
   "cells": <#>,
   "rows": <#>,
   "runs": <#>,
+  "algorithm": "grid",
   "kernel": "<*>",
   "engine": "cpu",
   "isa": "<*>",

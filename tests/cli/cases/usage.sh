@@ -44,6 +44,17 @@ usage ' join' "--index-dims is '9', but must be from 1 to 8" join tiny.csv --eps
 usage ' join' "--kernel is 'points', but must be auto, tile or point" join tiny.csv --eps 1 --kernel points
 usage ' join' "--threads-per-query is '33', but must be from 1 to 32" join tiny.csv --eps 1 --threads-per-query 33
 
+# What the algorithm ego does not go with.
+usage ' join' "--algorithm is 'kd', but must be auto, grid or ego" join tiny.csv --eps 1 --algorithm kd
+check 2 '' 'kith: the algorithm ego does not know periodic boxes: choose grid, or leave the choice to kith' \
+  kith join tiny.csv --eps 1 --box 9,9 --algorithm ego
+check 2 '' 'kith: the algorithm ego has cells of side eps in as many dimensions as it can: <*>' \
+  kith join tiny.csv --eps 1 --index-dims 1 --algorithm ego
+check 2 '' 'kith: brute force is an algorithm of its own: leave the choice between grid and ego out' \
+  kith join tiny.csv --eps 1 --brute --algorithm ego
+check 2 '' 'kith: the algorithm ego is one of the CPU: choose the engine cpu and points in host memory' \
+  kith join tiny.csv --eps 1 --kernel point --algorithm ego
+
 # The kernels of a GPU, and what goes with them.
 check 2 '' 'kith: the kernels tile and point are those of a GPU: choose the engine cuda' \
   kith join tiny.csv --eps 1 --engine cpu --kernel point --cells unicomp --order queue --threads-per-query 8
