@@ -62,12 +62,12 @@ static void fill(double *values, const setting *s) {
   }
 }
 
-static kith_join prepared(const kith_points *points, kith_join_options options, kith_algorithm algorithm) {
-  kith_join j;
+/* In place: engines point into the join. */
+static void prepare(kith_join *j, const kith_points *points, kith_join_options options,
+                    kith_algorithm algorithm) {
   options.algorithm = algorithm;
-  assert_int_equal(kith_join_prepare(&j, ctx, points, NULL, &options), KITH_OK);
-  assert_int_equal(j.in_ego_order, algorithm == KITH_ALGORITHM_EGO);
-  return j;
+  assert_int_equal(kith_join_prepare(j, ctx, points, NULL, &options), KITH_OK);
+  assert_int_equal(j->in_ego_order, algorithm == KITH_ALGORITHM_EGO);
 }
 
 static uint32_t cell_at(const kith_index *index, uint32_t j, uint32_t position) {
@@ -146,7 +146,8 @@ static void orders_points(void **state) {
   for (int s = 0; s < N_SETTINGS; s++) {
     fill(values, &SETTINGS[s]);
     kith_points points = kith_points_f64(values, N, SETTINGS[s].dim);
-    kith_join j = prepared(&points, kith_join_options_init(SETTINGS[s].eps), KITH_ALGORITHM_EGO);
+    kith_join j;
+    prepare(&j, &points, kith_join_options_init(SETTINGS[s].eps), KITH_ALGORITHM_EGO);
     check_order(&j.index_b);
     check_blocks(&j.index_b, &j.ego);
     check_meetings(&j.index_b, &j.ego, SETTINGS[s].eps);
@@ -292,7 +293,8 @@ static void check_lists(const kith_points *points, const setting *s, bool half, 
   kith_join_options options = kith_join_options_init(s->eps);
   options.half = half;
   options.sorted = 1;
-  kith_join j = prepared(points, options, algorithm);
+  kith_join j;
+  prepare(&j, points, options, algorithm);
   uint64_t rng = s->dim;
   for (size_t i = 0; i < sizeof SHARES / sizeof *SHARES; i++) {
     uint32_t n = random_list(list, SHARES[i], &rng);
@@ -349,7 +351,8 @@ static void merges_runs(void **state) {
   assert_non_null(values);
   fill_columns(values);
   kith_points points = kith_points_f64(values, COLUMNS * COLUMN_POINTS, 2);
-  kith_join j = prepared(&points, kith_join_options_init(1), KITH_ALGORITHM_EGO);
+  kith_join j;
+  prepare(&j, &points, kith_join_options_init(1), KITH_ALGORITHM_EGO);
   uint64_t want = 0;
   for (uint32_t i = 0; i < COLUMN_QUERIES; i++) {
     list[i] = i * (COLUMNS * COLUMN_POINTS / COLUMN_QUERIES);
