@@ -20,8 +20,7 @@ static const uint64_t STATE_KIND = 0x6b6974682d636b31; /* changes with the struc
 
 typedef struct state {
   uint64_t identity[KITH_IDENTITY_PARTS];
-  uint64_t made_folder; /* 1: the folder is ours to remove */
-  uint64_t n_pairs;     /* in the whole result, once a file has been begun */
+  uint64_t n_pairs; /* in the whole result, once a file has been begun */
   kith_sink_state file;
 } state;
 
@@ -29,6 +28,8 @@ struct kith_checkpoint {
   kith_context *ctx;
   int folder, lock;
   kith_record_found found;
+  bool is_locked;   /* by this process */
+  bool made_folder; /* it is ours to remove */
   bool damaged, live, complete;
   double seconds, saved_at;
   state state;
@@ -56,6 +57,15 @@ static int take_lock(kith_checkpoint *c) {
   }
 }
 
+/* That the folder was made is written into the lock, for the process that will end the work. */
+static int note_folder(kith_checkpoint *c, bool made) {
+  struct stat info;
+  if (made && write(c->lock, "made\n", 5) != 5)
+    return errno;
+  c->made_folder = fstat(c->lock, &info) == 0 && info.st_size > 0;
+  return 0;
+}
+
 static int open_folder(kith_checkpoint *c) {
   bool made = mkdir(c->path, 0777) == 0;
   if (!made && errno != EEXIST)
@@ -64,11 +74,14 @@ static int open_folder(kith_checkpoint *c) {
   if (c->folder < 0)
     return errno;
   int error = take_lock(c);
+  c->is_locked = error == 0;
+  if (error)
+    return error;
   kith_record record = {.kind = STATE_KIND, .data = &c->state, .bytes = sizeof c->state};
   c->found = kith_record_read(c->folder, STATE, &record);
   if (c->found != KITH_RECORD_WHOLE)
-    c->state = (state){.made_folder = made};
-  return error;
+    c->state = (state){0};
+  return note_folder(c, made);
 }
 
 kith_status kith_checkpoint_open(kith_context *ctx, const char *folder, kith_checkpoint **out) {
@@ -96,11 +109,10 @@ kith_status kith_checkpoint_open(kith_context *ctx, const char *folder, kith_che
 void kith_checkpoint_close(kith_checkpoint *c) {
   if (!c)
     return;
-  bool locked = c->lock >= 0 && c->folder >= 0;
-  bool is_empty = c->complete || (!c->live && c->found == KITH_RECORD_NONE);
-  if (locked && is_empty) {
+  bool is_empty = c->complete || (c->is_locked && !c->live && c->found == KITH_RECORD_NONE);
+  if (is_empty) {
     unlinkat(c->folder, LOCK, 0);
-    if (c->state.made_folder)
+    if (c->made_folder)
       rmdir(c->path);
   }
   if (c->lock >= 0)
@@ -227,8 +239,8 @@ static kith_status checkpoint_finish(kith_sink *sink) {
     status = self->file->finish(self->file);
   if (status)
     return status;
-  unlinkat(c->folder, DEGREES, 0);
-  unlinkat(c->folder, STATE, 0);
+  kith_record_remove(c->folder, DEGREES);
+  kith_record_remove(c->folder, STATE);
   c->live = false;
   c->complete = true;
   return KITH_OK;

@@ -63,9 +63,20 @@ static int write_file(int folder, const char *name, const kith_record *record) {
   return error;
 }
 
+static void name_fresh(char fresh[NAME_BYTES], const char *name) {
+  snprintf(fresh, NAME_BYTES, "%s.new", name);
+}
+
+void kith_record_remove(int folder, const char *name) {
+  char fresh[NAME_BYTES];
+  name_fresh(fresh, name);
+  unlinkat(folder, fresh, 0);
+  unlinkat(folder, name, 0);
+}
+
 int kith_record_write(int folder, const char *name, const kith_record *record) {
   char fresh[NAME_BYTES];
-  snprintf(fresh, sizeof fresh, "%s.new", name);
+  name_fresh(fresh, name);
   int error = write_file(folder, fresh, record);
   if (!error && renameat(folder, fresh, folder, name) != 0)
     error = errno;

@@ -23,6 +23,9 @@ int kith_record_write(int folder, const char *name, const kith_record *record);
 /* Fills record->data; a record of another kind or size counts as damaged. */
 kith_record_found kith_record_read(int folder, const char *name, const kith_record *record);
 
+/* Removes a record, and one that was being written when a process was killed. */
+void kith_record_remove(int folder, const char *name);
+
 /* Forces the names in a folder to the disk. Returns 0 or an errno. */
 int kith_sync_folder(int folder);
 
