@@ -48,6 +48,8 @@ const command_entry COMMANDS[] = {
        "counts the pairs of places within 5 km"},
       {"kith join water.gro --box file --eps 0.35", "counts the pairs within 0.35 in a periodic box"},
       {"kith join stars.csv --columns x,y --eps-column r", "within the radius that each row gives"},
+      {"kith join big.npy --eps 0.01 --what pairs -o out.npy --checkpoint DIR",
+       "killed or interrupted, goes on where it was when it is run again"},
       {"kith join big.npy --eps 0.01 --threads 8 --memory 4G --json", "reports to a program"},
       {NULL, NULL}},
      command_join},

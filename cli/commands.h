@@ -17,7 +17,7 @@ typedef struct command_entry {
   const char *usage[3];         /* forms, without "kith"; ends with NULL */
   const char *summary;          /* one line */
   const char *about;            /* a few sentences, broken into lines */
-  command_example examples[10]; /* ends with a NULL line */
+  command_example examples[12]; /* ends with a NULL line */
   int (*run)(const cli_options *options);
 } command_entry;
 

@@ -52,7 +52,7 @@ static int write_points(const generator *g, points_file *file, double *values) {
     if (code)
       return code;
     if (signals_caught())
-      return signals_fail();
+      return signals_fail(NULL);
   }
   return points_file_commit(file);
 }

@@ -96,6 +96,10 @@ static bool add_engines(json_t *object, const kith_join_report *report) {
           json_object_set_new(object, "imbalance", json_number(report->imbalance)) == 0);
 }
 
+static json_t *resumed_json(const kith_join_report *report) {
+  return JSON_OBJECT({"rows", json_count(report->resumed_rows)}, {"pairs", json_count(report->resumed_pairs)});
+}
+
 static json_t *outcome_json(const session *s, const cli_options *options, const outcome *found) {
   const kith_join_report *report = &found->report;
   json_t *object = JSON_OBJECT(
@@ -109,10 +113,12 @@ static json_t *outcome_json(const session *s, const cli_options *options, const 
       {"inside", json_count(report->inside)}, {"cells", json_count(report->cells)},
       {"index_dims", json_count(report->index_dims)}, {"cell_side", json_number(report->cell_side)},
       {"invalid_rows", json_count(report->invalid_rows)}, {"batches", json_count(report->batches)},
-      {"output", json_text(found->output)}, {"seconds", seconds_json(s, found)},
-      {"peak_bytes", json_count(report->peak_bytes)});
+      {"resumed", resumed_json(report)}, {"output", json_text(found->output)},
+      {"seconds", seconds_json(s, found)}, {"peak_bytes", json_count(report->peak_bytes)});
   if (!s->b)
     json_object_del(object, "n_b");
+  if (object && !options->checkpoint)
+    json_object_del(object, "resumed");
   bool complete = object && add_engines(object, report);
   if (complete && found->has_degrees)
     complete = json_object_set_new(object, "degrees", degrees_json(&found->degrees)) == 0;
@@ -163,6 +169,9 @@ static void print_summary(const session *s, const cli_options *options, const ou
   fprintf(out, "engine      %s, %s, threads: %u\n", report->engine, kith_isa(s->ctx), kith_threads(s->ctx));
   print_engines(report, out);
   fprintf(out, "memory      %s at most\n", text_bytes(text, report->peak_bytes));
+  if (report->resumed_rows > 0)
+    fprintf(out, "resumed     after %s points, %s pairs\n", text_count(text, report->resumed_rows),
+            text_count(other, report->resumed_pairs));
   if (found->output)
     fprintf(out, "output      %s\n", found->output);
   if (found->has_degrees)
@@ -180,6 +189,8 @@ static int tell(const session *s, const cli_options *options, const outcome *fou
     if (found->report.engines[i].failure[0])
       fprintf(stderr, "kith: the engine %s gave up, the others finished: %s\n", found->report.engines[i].name,
               found->report.engines[i].failure);
+  if (found->report.checkpoint_damaged)
+    fprintf(stderr, "kith: the checkpoint in %s was damaged: the join began anew\n", options->checkpoint);
   if (options->json)
     return report_json(outcome_json(s, options, found), out);
   if (!options->quiet)
@@ -198,6 +209,7 @@ int command_join(const cli_options *options) {
   code = session_open(&s, options, options->arguments[0], options->arguments[1]);
   if (code)
     goto done;
+  s.checkpoint = options->checkpoint;
   kith_status status = run(&s, options, &found);
   if (status) {
     code = session_fail(&s, status, true);

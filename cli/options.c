@@ -51,6 +51,10 @@ const option_entry OPTIONS[] = {
      .help = "the neighbours of a point in the order of their ids"},
     {JOINS, "distances", 0, NULL, OPTION_FLAG, FIELD(distances), .group = RESULT,
      .help = "the distance with every neighbour or pair"},
+    {JOINS, "checkpoint", 0, "D", OPTION_TEXT, FIELD(checkpoint), .group = RESULT,
+     .help = "record the work in folder D; the same command resumes it"},
+    {JOINS, "checkpoint-seconds", 0, "S", OPTION_REAL, FIELD(checkpoint_seconds), .low = 0.001, .high = 1e9,
+     .group = RESULT, .help = "about how often it is recorded (default: 5)"},
 
     {COMMAND_GEN, "n", 'n', "N", OPTION_COUNT, FIELD(n), GIVEN(n_given), .low = 0, .high = 4294967295.0,
      .group = POINTS, .help = "number of points: 2000000, 2e6 or 2M (required)"},
@@ -293,6 +297,7 @@ void options_free(cli_options *options) {
   for (int i = 0; i < options->n_arguments; i++)
     free(options->arguments[i]);
   free(options->output);
+  free(options->checkpoint);
   free(options->eps_column);
   free(options->box);
   free(options->columns);

@@ -34,6 +34,8 @@ typedef struct cli_options {
   char *box;
   int what; /* a kith_what */
   char *output;
+  char *checkpoint;
+  double checkpoint_seconds;
   bool sorted, distances, json, quiet;
   char *columns, *columns_b;
   bool skip_invalid;

@@ -20,7 +20,8 @@ static void draw(const kith_progress *progress) {
   text_count(pairs, progress->pairs);
   text_amount(rate, (double)progress->pairs / progress->seconds);
   /* In the first moments a guess of the time left would only jump about. */
-  double seconds = fraction > 0.02 ? progress->seconds * (1 - fraction) / fraction : 0;
+  double done = fraction - progress->resumed;
+  double seconds = done > 0.02 ? progress->seconds * (1 - fraction) / done : 0;
   if (seconds >= 120)
     snprintf(left, sizeof left, "  %.0f min left", seconds / 60);
   else if (seconds > 0)

@@ -49,7 +49,7 @@ int session_fail(session *s, kith_status status, bool writing) {
   progress_clear(&s->progress);
   /* Once a signal came, whatever failed next failed because of it. */
   if (signals_caught() || status == KITH_ERR_CANCELLED)
-    return signals_fail();
+    return signals_fail(s->checkpoint && access(s->checkpoint, F_OK) == 0 ? s->checkpoint : NULL);
   int code = session_exit_code(status, writing);
   const char *message = s->ctx ? kith_message(s->ctx) : "";
   if (!*message)
@@ -148,6 +148,8 @@ kith_join_options session_join_options(const session *s, const cli_options *opti
   join.partition = (kith_partition)options->partition;
   join.trace = options->trace;
   join.algorithm = (kith_algorithm)options->algorithm;
+  join.checkpoint = options->checkpoint;
+  join.checkpoint_seconds = options->checkpoint_seconds;
   return join;
 }
 
@@ -156,6 +158,20 @@ static bool is_same_file(const char *a, const char *b) {
   struct stat of_a, of_b;
   return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev &&
          of_a.st_ino == of_b.st_ino;
+}
+
+/* What is written in batches, to a file, can be recorded. */
+static int check_checkpoint(const cli_options *options, const char *command) {
+  if (!options->checkpoint)
+    return options->checkpoint_seconds > 0 ? cli_usage(command, "--checkpoint-seconds needs --checkpoint")
+                                           : CLI_OK;
+  if (options->what < KITH_NEIGHBORS)
+    return cli_usage(command,
+                     "--checkpoint needs --what neighbors or pairs: a count or degrees are not written in "
+                     "batches");
+  if (!options->output || is_stdin(options->output))
+    return cli_usage(command, "--checkpoint needs a file to write: add -o FILE");
+  return CLI_OK;
 }
 
 int session_check_join(const cli_options *options, const char *command, int first) {
@@ -188,5 +204,5 @@ int session_check_join(const cli_options *options, const char *command, int firs
   if (options->what < KITH_NEIGHBORS && (options->distances || options->sorted))
     return cli_usage(command, "--%s needs --what neighbors or pairs",
                      options->distances ? "distances" : "sorted");
-  return CLI_OK;
+  return check_checkpoint(options, command);
 }

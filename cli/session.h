@@ -15,6 +15,7 @@ typedef struct session {
   const kith_points *a, *b;  /* b is NULL where one set is joined with itself */
   struct space_parts *space; /* the box and the radii, if there are any (space.h) */
   progress_line progress;
+  const char *checkpoint; /* where the running join is recorded, or NULL */
   double began, load_seconds;
 } session;
 

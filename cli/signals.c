@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 static _Atomic(kith_context *) watched;
@@ -36,8 +37,12 @@ void signals_watch(kith_context *ctx) {
 
 int signals_caught(void) { return caught; }
 
-int signals_fail(void) {
-  if (caught == SIGTERM || caught == SIGHUP)
-    return cli_fail(CLI_TERMINATED, "terminated");
-  return cli_fail(CLI_INTERRUPTED, "interrupted");
+int signals_fail(const char *checkpoint) {
+  bool terminated = caught == SIGTERM || caught == SIGHUP;
+  int code = terminated ? CLI_TERMINATED : CLI_INTERRUPTED;
+  const char *what = terminated ? "terminated" : "interrupted";
+  if (checkpoint)
+    return cli_fail(code, "%s; what is done stays recorded in %s, and the same command goes on from there",
+                    what, checkpoint);
+  return cli_fail(code, "%s", what);
 }

@@ -13,7 +13,8 @@ void signals_watch(kith_context *ctx);
 /* The signal that asked us to stop, or 0. */
 int signals_caught(void);
 
-/* Says "interrupted" and returns the exit code that belongs to the signal caught. */
-int signals_fail(void);
+/* Says "interrupted", and where to go on from if `checkpoint` is not NULL. Returns the exit code that belongs
+ * to the signal caught. */
+int signals_fail(const char *checkpoint);
 
 #endif

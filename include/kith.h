@@ -86,6 +86,7 @@ typedef struct kith_progress {
   double fraction;   /* of the whole call, 0 to 1, never falling */
   uint64_t pairs;    /* found so far in this stage */
   double seconds;    /* since the call began */
+  double resumed;    /* what of the fraction earlier calls did, and a checkpoint kept */
 } kith_progress;
 
 /* Called on the thread that made the call, about ten times a second. Return 0 to go on, anything else to
@@ -307,6 +308,9 @@ typedef struct kith_join_options {
   kith_partition partition;
   const char *trace; /* a file to write what ran when to, for chrome://tracing or Perfetto; NULL: none */
   kith_algorithm algorithm;
+  /* kith_join_write of neighbours and pairs (section 4); other calls do not look at them. */
+  const char *checkpoint;    /* a folder in which the work is recorded, or NULL */
+  double checkpoint_seconds; /* about how often; 0: every 5 */
 } kith_join_options;
 
 KITH_API kith_join_options kith_join_options_init(double eps);
@@ -342,6 +346,9 @@ typedef struct kith_join_report {
   kith_engine_report engines[KITH_MAX_ENGINES];
   double imbalance;      /* |t_gpu - t_cpu| / T: how far apart GPUs and CPU were done, as a part of the time */
   const char *algorithm; /* and how: "grid", "ego" or "brute" (all with all) */
+  uint64_t resumed_rows; /* of the result, taken over from a checkpoint; tested and inside are without them */
+  uint64_t resumed_pairs;
+  int checkpoint_damaged; /* 1: there was one that could not be used, and the join began anew */
 } kith_join_report;
 
 KITH_API kith_join_report kith_join_report_init(void);
@@ -406,7 +413,15 @@ typedef enum kith_what { KITH_COUNT = 0, KITH_DEGREES = 1, KITH_NEIGHBORS = 2, K
  *   KITH_PAIRS      .npy   (pairs, 2) integers, or with distances (pairs, 3) float64
  *                   .csv .tsv .txt, or "-": lines "i,j" or "i,j,distance" (tabs or blanks for .tsv, .txt);
  *                   .csv and .tsv begin with a line of names
- * The file appears under its name only when it is complete; failure leaves nothing behind. */
+ * The file appears under its name only when it is complete; failure leaves nothing behind.
+ *
+ * Unless there is a checkpoint: a folder, made if it is not there, in which finished batches are recorded.
+ * Should the call fail, or the process be killed at any moment, the same call goes on from there, and the file
+ * has the same bytes as that of a call that was never disturbed (on a GPU: if it is `sorted`). The same call:
+ * the same points, result, file and version of kith; threads, memory and batches may differ. Another one is
+ * refused with KITH_ERR_ARGUMENT, and while a process is at work in the folder, others are refused with
+ * KITH_ERR_IO. In the end the record is removed, and the folder if it was made. Until then the unfinished file
+ * lies beside its target as .NAME.XXXXXX.part. Only for regular files, and points in host memory. */
 KITH_API kith_status kith_join_write(kith_context *ctx, const kith_points *a, const kith_points *b,
                                      const kith_join_options *options, kith_what what, const char *path,
                                      kith_join_report *report);

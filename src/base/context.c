@@ -173,7 +173,7 @@ kith_status kith_call_begin(kith_context *ctx) {
   ctx->message[0] = '\0';
   atomic_store(&ctx->memory.peak, atomic_load(&ctx->memory.used) + atomic_load(&ctx->memory.results));
   ctx->call_began = ctx->last_report = kith_seconds();
-  ctx->fraction_base = ctx->fraction_span = 0;
+  ctx->fraction_base = ctx->fraction_span = ctx->fraction_resumed = 0;
   ctx->stage = "";
   return KITH_OK;
 }
@@ -183,6 +183,11 @@ void kith_stage_begin(kith_context *ctx, const char *stage, double span) {
   ctx->fraction_base += ctx->fraction_span;
   double left = 1 - ctx->fraction_base;
   ctx->fraction_span = span < left ? span : left;
+}
+
+void kith_stage_resume(kith_context *ctx, const char *stage, double span) {
+  kith_stage_begin(ctx, stage, span);
+  ctx->fraction_resumed += ctx->fraction_span;
 }
 
 bool kith_stage_report(kith_context *ctx, double fraction, uint64_t pairs) {
@@ -195,7 +200,8 @@ bool kith_stage_report(kith_context *ctx, double fraction, uint64_t pairs) {
   kith_progress progress = {.stage = ctx->stage,
                             .fraction = ctx->fraction_base + ctx->fraction_span * fraction,
                             .pairs = pairs,
-                            .seconds = now - ctx->call_began};
+                            .seconds = now - ctx->call_began,
+                            .resumed = ctx->fraction_resumed};
   if (ctx->progress(ctx->progress_user, &progress) != 0)
     kith_cancel(ctx);
   return !kith_cancelled(ctx);

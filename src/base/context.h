@@ -54,6 +54,7 @@ struct kith_context {
   double last_report;   /* time of the last progress callback */
   double fraction_base; /* the running stage covers [base, base + span] of the call's progress */
   double fraction_span;
+  double fraction_resumed; /* what earlier calls did */
   const char *stage;
   char message[1024];
 };
@@ -72,6 +73,9 @@ kith_status kith_call_begin(kith_context *ctx);
 
 /* Begins a stage that covers `span` of the call's progress. */
 void kith_stage_begin(kith_context *ctx, const char *stage, double span);
+
+/* Begins a stage whose first part, `span` of the call's progress, was done by an earlier call. */
+void kith_stage_resume(kith_context *ctx, const char *stage, double span);
 
 /* Reports that `fraction` of the stage is done, at most ten times a second. Returns false once the call is
  * to stop. Only the calling thread may use it; others look at kith_cancelled(). */

@@ -2,8 +2,11 @@
 #include "ops/join.h"
 
 #include "base/clock.h"
+#include "sink/output.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- run ----------------------------------------------------------------------------------------------- */
@@ -91,7 +94,7 @@ kith_status kith_join_degrees(kith_context *ctx, const kith_points *a, const kit
 /* The offsets, by an engine that makes them itself. */
 static kith_status ask_for_offsets(kith_join *j, uint64_t *offsets) {
   double began = kith_seconds();
-  kith_stage_begin(j->ctx, "count", 0.15);
+  kith_stage_begin(j->ctx, "count", KITH_COUNT_SPAN);
   kith_status status = j->engine->offsets(j->engine, offsets, &j->tally);
   j->report.pairs = j->tally.pairs;
   j->report.seconds_join += kith_seconds() - began;
@@ -103,8 +106,9 @@ static kith_status ask_for_offsets(kith_join *j, uint64_t *offsets) {
 static kith_status find_offsets(kith_join *j, uint64_t *offsets) {
   if (j->engine->offsets)
     return ask_for_offsets(j, offsets);
+  kith_status status =
+      j->checkpoint ? kith_join_recorded_degrees(j, offsets) : find_degrees(j, offsets + 1, KITH_COUNT_SPAN);
   offsets[0] = 0;
-  kith_status status = find_degrees(j, offsets + 1, 0.15);
   for (uint64_t i = 1; i <= j->a->n; i++)
     offsets[i] += offsets[i - 1];
   j->tally.pairs = 0;
@@ -302,6 +306,11 @@ static kith_shape table_shape(const kith_join *j, uint64_t pairs) {
       .n_rows = j->a->n, .n_cols = j->b->n, .n_pairs = pairs, .distances = j->options.distances};
 }
 
+/* Whether so much work may be lost if the process is killed. */
+static bool is_worth_recording(const kith_join *j, double seconds) {
+  return j->checkpoint && (kith_checkpoint_rows(j->checkpoint) > 0 || seconds > j->options.checkpoint_seconds);
+}
+
 /* Few neighbours: the whole table is collected, within the budget, and given to the sink at once. *done is
  * false if they are not so few. */
 static kith_status stream_collected(kith_join *j, kith_sink *sink, uint64_t *offsets, bool *done) {
@@ -318,7 +327,7 @@ static kith_status stream_collected(kith_join *j, kith_sink *sink, uint64_t *off
   uint64_t rows = j->options.batch_rows;
   uint64_t bytes = capacity * (uint64_t)(kith_join_pair_bytes(j) + sizeof(uint32_t));
   bool fits = bytes <= kith_memory_left(&j->ctx->memory) / 2;
-  if (capacity == 0 || !fits || (rows > 0 && rows < j->a->n))
+  if (capacity == 0 || !fits || (rows > 0 && rows < j->a->n) || is_worth_recording(j, estimate.seconds))
     return KITH_OK;
   kith_table table = {0};
   status = assembles ? kith_join_assemble(j, &table, offsets, done)
@@ -338,6 +347,13 @@ static kith_status stream_collected(kith_join *j, kith_sink *sink, uint64_t *off
   return status;
 }
 
+/* Lets the stream begin where the sink stands, and its batches be as short as records are to be frequent. */
+static void resume_stream(kith_join *j, kith_stream *stream) {
+  stream->batch_seconds = j->options.checkpoint_seconds;
+  stream->first_row = j->report.resumed_rows = kith_checkpoint_rows(j->checkpoint);
+  j->tally.pairs = j->report.resumed_pairs = kith_checkpoint_pairs(j->checkpoint);
+}
+
 /* The general case: count, then fill in windows of rows. */
 static kith_status stream_windows(kith_join *j, kith_sink *sink, uint64_t *offsets) {
   kith_status status = find_offsets(j, offsets);
@@ -352,8 +368,11 @@ static kith_status stream_windows(kith_join *j, kith_sink *sink, uint64_t *offse
                         .batch_rows = j->options.batch_rows,
                         .distances = j->options.distances};
   kith_stream_report streamed = {0};
+  j->report.pairs = shape.n_pairs;
   double began = kith_seconds();
   status = sink->begin(sink, &shape);
+  if (j->checkpoint)
+    resume_stream(j, &stream);
   if (!status)
     status = kith_schedule_stream(j->ctx, &stream, &j->tally, &streamed);
   j->report.batches = streamed.batches;
@@ -421,17 +440,78 @@ static kith_status write_degrees(kith_context *ctx, const kith_points *a, const 
   return kith_join_release(&j, status, report);
 }
 
+/* The folder for the record of a join, or NULL. Options of an older program end before it. */
+static const char *checkpoint_of(const kith_join_options *options) {
+  bool has = options && options->struct_size >= offsetof(kith_join_options, checkpoint_seconds);
+  return has ? options->checkpoint : NULL;
+}
+
+static kith_status check_recording(kith_context *ctx, kith_what what, const char *path) {
+  if (what == KITH_DEGREES)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT,
+                     "a checkpoint is for neighbors and pairs: degrees are not written in batches");
+  if (kith_output_is_device(path))
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "a checkpoint needs a file that can be continued: '%s' is none",
+                     path);
+  return KITH_OK;
+}
+
+/* Adds to the message of a failure that nothing is lost. */
+static void say_what_stays(kith_context *ctx, const char *folder) {
+  size_t used = strlen(ctx->message);
+  snprintf(ctx->message + used, sizeof ctx->message - used,
+           "; what is done stays recorded in %s, and doing the same again goes on from there", folder);
+}
+
+/* The same for a join that is recorded. */
+static kith_status join_recorded(kith_context *ctx, const kith_recording *recording,
+                                 const kith_join_options *options, kith_sink *file, kith_join_report *report) {
+  kith_join j;
+  kith_checkpoint *checkpoint = recording->checkpoint;
+  kith_sink *sink = NULL;
+  kith_status status = kith_join_prepare(&j, ctx, recording->a, recording->b, options);
+  if (!status)
+    status = kith_join_record(&j, recording);
+  if (!status)
+    status = kith_sink_checkpoint(checkpoint, file, &sink);
+  if (!status)
+    status = stream_to(&j, sink);
+  kith_sink_destroy(sink ? sink : file);
+  if (status && kith_checkpoint_is_live(checkpoint))
+    say_what_stays(ctx, options->checkpoint);
+  j.report.checkpoint_damaged = kith_checkpoint_was_damaged(checkpoint);
+  return kith_join_release(&j, status, report);
+}
+
+static kith_status write_recorded(kith_context *ctx, kith_recording *recording,
+                                  const kith_join_options *options, kith_sink *file, kith_join_report *report) {
+  kith_status status = kith_checkpoint_open(ctx, options->checkpoint, &recording->checkpoint);
+  if (!status)
+    status = join_recorded(ctx, recording, options, file, report);
+  else
+    kith_sink_destroy(file);
+  kith_checkpoint_close(recording->checkpoint);
+  return status;
+}
+
 kith_status kith_join_write(kith_context *ctx, const kith_points *a, const kith_points *b,
                             const kith_join_options *options, kith_what what, const char *path,
                             kith_join_report *report) {
   kith_status status = kith_call_begin(ctx);
   if (!status)
     status = kith_check_output(ctx, what, path);
+  if (!status && checkpoint_of(options))
+    status = check_recording(ctx, what, path);
   if (status)
     return status;
   if (what == KITH_DEGREES)
     return write_degrees(ctx, a, b, options, path, report);
   kith_sink *sink;
   status = kith_sink_file(ctx, what, path, &sink);
-  return status ? status : join_into(ctx, a, b, options, sink, report);
+  if (status)
+    return status;
+  kith_recording recording = {.a = a, .b = b, .what = what, .path = path};
+  if (checkpoint_of(options))
+    return write_recorded(ctx, &recording, options, sink, report);
+  return join_into(ctx, a, b, options, sink, report);
 }

@@ -15,8 +15,12 @@
 #include "plan/plan.h"
 #include "schedule/hybrid.h"
 #include "schedule/schedule.h"
+#include "sink/checkpoint.h"
 
 #include <math.h>
+
+/* The share of a call's progress that counting has, where rows are filled afterwards. */
+static const double KITH_COUNT_SPAN = 0.15;
 
 /* Everything about one join between kith_join_prepare and kith_join_release. */
 typedef struct kith_join {
@@ -51,6 +55,7 @@ typedef struct kith_join {
   kith_packing packing;
   kith_panels panels_a, panels_b; /* panels_a is unused when a set is joined with itself */
   kith_engine *engine;
+  kith_checkpoint *checkpoint; /* where the join is recorded; NULL: nowhere */
   kith_tally tally;
   kith_join_report report;
 } kith_join;
@@ -110,6 +115,21 @@ static inline const char *kith_join_algorithm(const kith_join *j) {
   bool brute = j->on_gpu ? j->gpu.dense : j->all_with_all;
   return brute ? "brute" : j->in_ego_order ? "ego" : "grid";
 }
+
+/* A file that is to be written, and recorded on the way (checkpoint.c). */
+typedef struct kith_recording {
+  kith_checkpoint *checkpoint; /* NULL: it is not */
+  const kith_points *a, *b;    /* as they were given */
+  kith_what what;
+  const char *path;
+} kith_recording;
+
+/* Goes on with the checkpoint, if it is of this join, or begins one; refuses that of another. */
+kith_status kith_join_record(kith_join *j, const kith_recording *recording);
+
+/* The degrees, as far as they are recorded, and the others counted and recorded on the way; values[1 + i] is
+ * that of row i, values[0] is spent. */
+kith_status kith_join_recorded_degrees(kith_join *j, uint64_t *values);
 
 /* Bytes of a pair in a neighbour table. */
 static inline double kith_join_pair_bytes(const kith_join *j) { return j->options.distances ? 12 : 4; }

@@ -18,7 +18,9 @@ typedef struct kith_stream {
   kith_work work;          /* KITH_DO_FILL over all positions; window and buffers are set per batch */
   const uint64_t *offsets; /* n_rows + 1, of the whole table */
   uint64_t n_rows;
-  uint64_t batch_rows; /* at most; 0: as many as fit */
+  uint64_t first_row;   /* where to begin: those before are with the sink already */
+  uint64_t batch_rows;  /* at most; 0: as many as fit */
+  double batch_seconds; /* about what a batch may take; 0: any */
   bool distances;
 } kith_stream;
 

@@ -105,6 +105,11 @@ static uint64_t window_end(const kith_stream *stream, uint64_t first, uint64_t m
   return end;
 }
 
+/* The share of the call's progress that so many rows are. */
+static double span_of(const kith_stream *stream, uint64_t rows) {
+  return stream->n_rows ? 0.8 * (double)rows / (double)stream->n_rows : 0;
+}
+
 static kith_status fill_window(kith_context *ctx, const kith_stream *stream, buffer *b, uint64_t first,
                                uint64_t end, kith_tally *tally) {
   const uint64_t *offsets = stream->offsets + first;
@@ -121,26 +126,41 @@ static kith_status fill_window(kith_context *ctx, const kith_stream *stream, buf
   work.offsets = b->offsets;
   work.neighbors = b->neighbors;
   work.distances = b->distances;
-  kith_stage_begin(ctx, "join", stream->n_rows ? 0.8 * (double)(end - first) / (double)stream->n_rows : 0);
+  kith_stage_begin(ctx, "join", span_of(stream, end - first));
   if (b->offsets[end - first] == 0)
     return kith_check_cancel(ctx);
   return kith_schedule_run(ctx, stream->engine, &work, tally);
 }
 
+/* The rows of the next window, where batches are to be short: as many as would take as long as they may, from
+ * what the last window took. Not fewer than a share of all, though, since every window walks the whole index,
+ * and finds few queries next to each other: a 64th each costs up to 40 % more than an eighth, a 256th more than
+ * twice. */
+static uint64_t next_rows(const kith_stream *stream, uint64_t rows, double seconds) {
+  enum { LEAST_SHARE = 64 };
+  uint64_t most = rows_per_batch(stream), least = stream->n_rows / LEAST_SHARE + 1;
+  double wanted = (double)rows * stream->batch_seconds / (seconds + 1e-6);
+  if (stream->batch_seconds <= 0 || wanted > (double)most || least > most)
+    return most;
+  return wanted < (double)least ? least : (uint64_t)wanted;
+}
+
 /* Fills window after window. */
 static kith_status produce(kith_context *ctx, const kith_stream *stream, pipeline *p, uint64_t max_pairs,
                            kith_tally *tally, kith_stream_report *report) {
-  uint64_t max_rows = rows_per_batch(stream);
+  uint64_t max_rows = next_rows(stream, 0, 0);
   uint32_t turn = 0;
-  for (uint64_t first = 0; first < stream->n_rows; turn = (turn + 1) % BUFFERS) {
+  for (uint64_t first = stream->first_row; first < stream->n_rows; turn = (turn + 1) % BUFFERS) {
     buffer *b = &p->buffers[turn];
     uint64_t end = window_end(stream, first, max_pairs, max_rows);
     if (!wait_for_buffer(p, b, &report->sink_seconds))
       return KITH_OK; /* the sink's status tells */
+    double began = kith_seconds();
     kith_status status = fill_window(ctx, stream, b, first, end, tally);
     if (status)
       return status;
     hand_over(p, b);
+    max_rows = next_rows(stream, end - first, kith_seconds() - began);
     report->batches++;
     first = end;
   }
@@ -204,6 +224,7 @@ kith_status kith_schedule_stream(kith_context *ctx, const kith_stream *stream, k
         "one row has %llu neighbours, which the memory left (%.1f MiB) cannot hold; allow more memory",
         (unsigned long long)longest, (double)kith_memory_left(&ctx->memory) / (1 << 20));
   pipeline p = {.sink = stream->sink, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+  kith_stage_resume(ctx, "join", span_of(stream, stream->first_row));
   kith_status status = allocate_buffers(ctx, stream, &p, max_pairs);
   if (!status)
     status = run_pipeline(ctx, stream, &p, max_pairs, tally, report);

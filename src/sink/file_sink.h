@@ -14,6 +14,8 @@ typedef struct kith_file_sink {
   kith_output *output;
   kith_shape shape;
   uint64_t rows, pairs; /* taken so far */
+  kith_appender *regions[KITH_SINK_REGIONS];
+  int n_regions;
 } kith_file_sink;
 
 /* Allocates `bytes` (the format's struct, cleared) with the functions of `calls` and an output for `path`. */
@@ -23,6 +25,9 @@ kith_status kith_file_sink_create(kith_context *ctx, const char *path, const kit
 /* Keeps the shape and opens the output; access and size as in kith_output_open(). */
 kith_status kith_file_sink_begin(kith_file_sink *file, const kith_shape *shape, kith_access access,
                                  uint64_t expected_bytes);
+
+/* Opens an appender of the format's, and remembers it: all that the sink takes must go through these. */
+kith_status kith_file_sink_region(kith_file_sink *file, kith_appender *appender, uint64_t at, bool with_crc);
 
 /* Counts a batch in, refusing one that is out of order or exceeds the shape: file sizes and places were laid
  * out from the shape, and a breach would write a corrupt file. */

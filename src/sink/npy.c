@@ -87,7 +87,7 @@ static kith_status pairs_begin(kith_sink *sink, const kith_shape *shape) {
   uint64_t bytes = KITH_NPY_HEADER_BYTES + shape->n_pairs * self->pair_bytes;
   kith_status status = kith_file_sink_begin(&self->file, shape, KITH_IN_ORDER, bytes);
   if (!status)
-    status = kith_appender_open(&self->appender, self->file.output, 0, false);
+    status = kith_file_sink_region(&self->file, &self->appender, 0, false);
   return status ? status : append_header(&self->appender, &type);
 }
 

@@ -303,7 +303,7 @@ static void lay_out(table_npz *self) {
 /* Opens the appender of a member, with its npy header in it unless that is to be deflated later. */
 static kith_status open_member(table_npz *self, int which, kith_appender *appender) {
   const member *m = &self->members[which];
-  kith_status status = kith_appender_open(appender, self->file.output, m->data_at, true);
+  kith_status status = kith_file_sink_region(&self->file, appender, m->data_at, true);
   if (status || m->deflated)
     return status;
   unsigned char header[KITH_NPY_HEADER_BYTES];

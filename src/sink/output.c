@@ -1,17 +1,22 @@
 /* Output files: see output.h.
  *
- * Invariants: `temporary` is not empty exactly while a file of that name exists and is ours to remove. The
+ * Invariants: `temporary` is not empty exactly while a file of that name exists and is ours to rename. The
  * folder is held open, so that a change of the working directory between open and commit does no harm.
  * Cancellation is looked at before every system call that writes, but never spent here: that belongs to the
  * thread that made the call. */
 #include "sink/output.h"
+
+#include "base/hash.h"
+#include "sink/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -27,6 +32,8 @@ struct kith_output {
   bool seekable;
   bool may_block; /* a pipe, socket or terminal: its reader sets the pace */
   bool is_stdout;
+  bool is_kept, is_continued;
+  kith_kept kept;
   uint64_t expected, written;
   char target[NAME_MAX + 1]; /* names within the folder */
   char temporary[NAME_MAX + 1];
@@ -187,15 +194,19 @@ static kith_status open_in_place(kith_output *output) {
 }
 
 /* ".name.XXXXXX.part", the name shortened where it would grow too long. */
-static bool name_temporary(kith_output *output) {
+static void name_temporary(kith_output *output, uint64_t number) {
   static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyz234567";
-  unsigned char random[6];
-  if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-    return false;
-  char letters[sizeof random + 1] = {0};
-  for (size_t i = 0; i < sizeof random; i++)
-    letters[i] = LETTERS[random[i] % 32];
+  char letters[7] = {0};
+  for (size_t i = 0; i + 1 < sizeof letters; i++, number /= 32)
+    letters[i] = LETTERS[number % 32];
   snprintf(output->temporary, sizeof output->temporary, ".%.200s.%s.part", output->target, letters);
+}
+
+static bool name_at_random(kith_output *output) {
+  uint64_t random;
+  if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+    return false;
+  name_temporary(output, random);
   return true;
 }
 
@@ -215,7 +226,7 @@ static int create_temporary(kith_output *output) {
   bool replaces = fstatat(output->folder, output->target, &old, 0) == 0;
   int error = EEXIST;
   for (int attempt = 0; attempt < NAME_ATTEMPTS && (error == EEXIST || error == EINTR); attempt++) {
-    if (name_temporary(output)) {
+    if (name_at_random(output)) {
       output->fd = openat(output->folder, output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                           replaces ? 0600 : 0666);
       if (output->fd >= 0 && replaces)
@@ -229,18 +240,83 @@ static int create_temporary(kith_output *output) {
   return error;
 }
 
-static kith_status open_temporary(kith_output *output) {
-  location place;
-  kith_status status = locate(output->ctx, output->path, &place);
+/* Goes on from what is known of the kept file, or from its beginning. */
+static int continue_kept(kith_output *output, const struct stat *info) {
+  const kith_kept *kept = &output->kept;
+  output->is_continued =
+      kept->inode > 0 && (uint64_t)info->st_ino == kept->inode && (uint64_t)info->st_size >= kept->bytes;
+  output->written = output->is_continued ? kept->bytes : 0;
+  return ftruncate(output->fd, (off_t)output->written) == 0 ? 0 : errno;
+}
+
+/* The name is no secret, so whatever has it must be a file of our own, and nobody else may be at work on it. */
+static int open_kept(kith_output *output) {
+  struct stat old, info;
+  bool replaces = fstatat(output->folder, output->target, &old, 0) == 0;
+  name_temporary(output, output->kept.tag);
+  output->fd = openat(output->folder, output->temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                      replaces ? 0600 : 0666);
+  if (output->fd < 0)
+    return errno;
+  if (flock(output->fd, LOCK_EX | LOCK_NB) != 0)
+    return errno;
+  if (fstat(output->fd, &info) != 0)
+    return errno;
+  if (!S_ISREG(info.st_mode) || info.st_uid != geteuid() || info.st_nlink != 1)
+    return EPERM;
+  if (replaces)
+    inherit_permissions(output->fd, &old);
+  return continue_kept(output, &info);
+}
+
+static kith_status find_target(kith_output *output, location *place) {
+  kith_status status = locate(output->ctx, output->path, place);
   if (status)
     return status;
-  strcpy(output->target, place.name);
-  output->folder = (int)TEMP_FAILURE_RETRY(open(place.folder, O_PATH | O_DIRECTORY | O_CLOEXEC));
-  int error = output->folder < 0 ? errno : create_temporary(output);
+  strcpy(output->target, place->name);
+  output->folder = (int)TEMP_FAILURE_RETRY(open(place->folder, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return KITH_OK;
+}
+
+static kith_status open_temporary(kith_output *output) {
+  location place;
+  kith_status status = find_target(output, &place);
+  if (status)
+    return status;
+  int error = output->folder < 0 ? errno : output->is_kept ? open_kept(output) : create_temporary(output);
+  if (error == EWOULDBLOCK)
+    return kith_fail(output->ctx, KITH_ERR_IO, "%s: another process is writing it, by the same join",
+                     output->path);
   if (error)
     return kith_fail(output->ctx, KITH_ERR_IO, "%s: cannot create a file in the folder %s: %s", output->path,
                      place.folder, strerror(error));
   output->seekable = true;
+  return KITH_OK;
+}
+
+void kith_output_keep(kith_output *output, const kith_kept *kept) {
+  output->is_kept = true;
+  output->kept = *kept;
+}
+
+bool kith_output_is_continued(const kith_output *output) { return output->is_continued; }
+
+bool kith_output_is_in_place(const kith_output *output) {
+  struct stat info;
+  return output->kept.inode > 0 && stat(output->path, &info) == 0 && S_ISREG(info.st_mode) &&
+         (uint64_t)info.st_ino == output->kept.inode && (uint64_t)info.st_size >= output->kept.bytes;
+}
+
+kith_status kith_output_identify(kith_context *ctx, const char *path, uint64_t *identity) {
+  location place;
+  kith_status status = locate(ctx, path, &place);
+  if (status)
+    return status;
+  char *folder = realpath(place.folder, NULL);
+  if (!folder)
+    return kith_fail(ctx, KITH_ERR_IO, "%s: %s", path, strerror(errno));
+  *identity = kith_hash(place.name, strlen(place.name), kith_hash(folder, strlen(folder), 0));
+  free(folder);
   return KITH_OK;
 }
 
@@ -316,8 +392,20 @@ kith_status kith_output_write_at(kith_output *output, uint64_t at, const void *d
   return KITH_OK;
 }
 
+kith_status kith_output_sync(kith_output *output, kith_kept *kept) {
+  struct stat info;
+  if (fdatasync(output->fd) != 0 || fstat(output->fd, &info) != 0)
+    return fail_write(output, errno);
+  kept->inode = info.st_ino;
+  kept->bytes = (uint64_t)info.st_size;
+  int error = kith_sync_folder(output->folder);
+  return error ? fail_write(output, error) : KITH_OK;
+}
+
 kith_status kith_output_commit(kith_output *output) {
   int fd = output->fd;
+  if (output->is_kept && fdatasync(fd) != 0)
+    return fail_write(output, errno);
   output->fd = -1;
   /* Some file systems report a failed write only here. EINTR still closes on Linux. */
   if (!output->is_stdout && close(fd) != 0 && errno != EINTR)
@@ -328,7 +416,8 @@ kith_status kith_output_commit(kith_output *output) {
     return kith_fail(output->ctx, KITH_ERR_IO, "%s: the finished file cannot take its name: %s", output->path,
                      strerror(errno));
   output->temporary[0] = '\0';
-  return KITH_OK;
+  int error = output->is_kept ? kith_sync_folder(output->folder) : 0;
+  return error ? fail_write(output, error) : KITH_OK;
 }
 
 void kith_output_destroy(kith_output *output) {
@@ -336,7 +425,7 @@ void kith_output_destroy(kith_output *output) {
     return;
   if (output->fd >= 0 && !output->is_stdout)
     close(output->fd);
-  if (output->temporary[0] != '\0')
+  if (output->temporary[0] != '\0' && !output->is_kept)
     unlinkat(output->folder, output->temporary, 0);
   if (output->folder >= 0)
     close(output->folder);

@@ -8,6 +8,9 @@
  * the permissions of the older file. Symbolic links are followed first. Devices and pipes are written in place,
  * and "-" (or /dev/stdout) is standard output.
  *
+ * An output that is kept has a temporary name that the next process knows too. It stays when the work fails, or
+ * the process ends, and is continued from where it was last forced to the disk.
+ *
  * An appender fills a region of the file from front to back through a buffer. Several may fill several regions
  * at once if the output was opened for that; otherwise there is one appender, and it starts at 0. */
 #ifndef KITH_SINK_OUTPUT_H
@@ -38,7 +41,28 @@ kith_status kith_output_write_at(kith_output *output, uint64_t at, const void *d
 /* Closes the file and gives it its name. */
 kith_status kith_output_commit(kith_output *output);
 
-/* Releases the output; what was not committed is removed. NULL is legal. */
+/* Before it is opened: keeps it. The tag is one that no other work has; inode and bytes are what is known of
+ * the file from before, or 0. */
+typedef struct kith_kept {
+  uint64_t tag;
+  uint64_t inode; /* of the file; 0: there is none */
+  uint64_t bytes; /* its size; what comes behind is cut off */
+} kith_kept;
+void kith_output_keep(kith_output *output, const kith_kept *kept);
+
+/* Once it is open: whether what was known of it holds. If not, or nothing was known, it is empty. */
+bool kith_output_is_continued(const kith_output *output);
+
+/* Before it is opened: whether the kept file has its final name already, and so is complete. */
+bool kith_output_is_in_place(const kith_output *output);
+
+/* Forces what was written to the disk, and tells what is to be known of it: all of `kept` but the tag. */
+kith_status kith_output_sync(kith_output *output, kith_kept *kept);
+
+/* A number for the regular file that `path` leads to, the same from every working directory. */
+kith_status kith_output_identify(kith_context *ctx, const char *path, uint64_t *identity);
+
+/* Releases the output; what was not committed is removed unless it is kept. NULL is legal. */
 void kith_output_destroy(kith_output *output);
 
 /* True if something is at `path` that is not a regular file: it has no ending that tells a format. */

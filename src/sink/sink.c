@@ -78,6 +78,52 @@ kith_status kith_file_sink_begin(kith_file_sink *file, const kith_shape *shape, 
   return kith_output_open(file->output, access, expected_bytes);
 }
 
+kith_status kith_file_sink_region(kith_file_sink *file, kith_appender *appender, uint64_t at, bool with_crc) {
+  file->regions[file->n_regions++] = appender;
+  return kith_appender_open(appender, file->output, at, with_crc);
+}
+
+void kith_sink_keep(kith_sink *sink, uint64_t tag, const kith_sink_state *state) {
+  kith_file_sink *file = (kith_file_sink *)sink;
+  kith_kept kept = {.tag = tag, .inode = state->inode, .bytes = state->bytes};
+  kith_output_keep(file->output, &kept);
+}
+
+bool kith_sink_is_in_place(const kith_sink *sink) {
+  return kith_output_is_in_place(((const kith_file_sink *)sink)->output);
+}
+
+bool kith_sink_resume(kith_sink *sink, const kith_sink_state *state) {
+  kith_file_sink *file = (kith_file_sink *)sink;
+  if (!kith_output_is_continued(file->output))
+    return false;
+  file->rows = state->rows;
+  file->pairs = state->pairs;
+  for (int i = 0; i < file->n_regions; i++) {
+    file->regions[i]->at = state->regions[i].at;
+    file->regions[i]->crc = (uint32_t)state->regions[i].crc;
+    file->regions[i]->filled = 0;
+  }
+  return true;
+}
+
+kith_status kith_sink_save(kith_sink *sink, kith_sink_state *state) {
+  kith_file_sink *file = (kith_file_sink *)sink;
+  *state = (kith_sink_state){.rows = file->rows, .pairs = file->pairs};
+  for (int i = 0; i < file->n_regions; i++) {
+    kith_status status = kith_appender_flush(file->regions[i]);
+    if (status)
+      return status;
+    state->regions[i].at = file->regions[i]->at;
+    state->regions[i].crc = file->regions[i]->crc;
+  }
+  kith_kept kept = {0};
+  kith_status status = kith_output_sync(file->output, &kept);
+  state->inode = kept.inode;
+  state->bytes = kept.bytes;
+  return status;
+}
+
 kith_status kith_file_sink_count(kith_file_sink *file, const kith_batch *batch) {
   const kith_shape *shape = &file->shape;
   uint64_t pairs = batch->offsets[batch->n_rows];

@@ -23,7 +23,7 @@ static kith_status text_begin(kith_sink *sink, const kith_shape *shape) {
   pairs_text *self = (pairs_text *)sink;
   kith_status status = kith_file_sink_begin(&self->file, shape, KITH_IN_ORDER, 0);
   if (!status)
-    status = kith_appender_open(&self->appender, self->file.output, 0, false);
+    status = kith_file_sink_region(&self->file, &self->appender, 0, false);
   if (status || !self->style.header)
     return status;
   char header[] = "i,j,distance\n";
