@@ -39,18 +39,17 @@ def bench(options, path, eps, what, space, repeats):
 
 
 def matching_eps(options, path, space, pairs, eps):
-    """The eps at which a metric finds about so many pairs: by secants, as logarithms go almost straight."""
-    seen = []
-    for _ in range(12):
+    """The eps at which a metric finds about so many pairs: between two that find fewer and more."""
+    low, high = 0.0, math.inf
+    for _ in range(24):
         found = bench(options, path, eps, "count", space, 1)
-        if "failed" in found or abs(found["pairs"] - pairs) <= 0.02 * pairs:
+        if "failed" in found or abs(found["pairs"] - pairs) <= 0.03 * pairs:
             return eps
-        seen = (seen + [(math.log(eps), math.log(found["pairs"] + 0.5))])[-2:]
-        slope = 6.0
-        if len(seen) == 2 and seen[0][1] != seen[1][1]:
-            slope = max((seen[1][1] - seen[0][1]) / (seen[1][0] - seen[0][0]), 1.0)
-        step = (math.log(pairs) - seen[-1][1]) / slope
-        eps *= math.exp(max(-1.5, min(1.5, step)))
+        if found["pairs"] < pairs:
+            low = eps
+        else:
+            high = eps
+        eps = math.sqrt(low * high) if low > 0 and high < math.inf else eps * (1.6 if low > 0 else 0.6)
     return eps
 
 

@@ -1,6 +1,7 @@
 /* Preparing a join of all with all: decide, put the points in order, pack them, make the engine. */
 #include "ops/join.h"
 
+#include "engine/cpu/marks.h"
 #include "index/halve.h"
 #include "plan/sample.h"
 
@@ -18,11 +19,12 @@ static kith_status find_columns(kith_join *j) {
   packing->centre = kith_alloc(&j->ctx->memory, 2 * dim * sizeof(double));
   if (!packing->columns || !packing->centre)
     return kith_fail_memory(j->ctx, bytes, "planning");
+  packing->norm = j->predicate.norm;
   double *middle = packing->centre + dim;
   kith_status status = kith_sample_columns(j->ctx, j->b, !j->options.no_reorder, packing->columns, middle);
   for (uint32_t c = 0; c < dim && !status; c++)
     packing->centre[c] = middle[packing->columns[c]];
-  if (!j->options.no_shortc)
+  if (!j->options.no_shortc && packing->norm == KITH_NORM_2)
     kith_packing_offer_stops(packing);
   return status;
 }
@@ -33,9 +35,9 @@ static int compare_doubles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Whether the kernel's rounding leaves few pairs in doubt: nine tenths of the points of a sample must be so
- * close to the centre that the band is narrow beside eps. */
-static bool is_precise(const kith_join *j) {
+/* Whether the kernel's rounding leaves few pairs in doubt: for products, nine tenths of the points of a sample
+ * must be so close to the centre that the band is narrow beside eps. */
+static bool products_are_precise(const kith_join *j) {
   enum { ROWS = 65 };
   const kith_packing *packing = &j->packing;
   double norms2[ROWS];
@@ -56,8 +58,22 @@ static bool is_precise(const kith_join *j) {
   return (2.0 * packing->dim + 10) * 0x1p-24 * norms2[strata * 9 / 10] < j->predicate.limit / 16;
 }
 
+/* The same for marks, which are chosen here. */
+static bool marks_are_precise(kith_join *j) {
+  static const double FEW = 1.0 / 16;
+  kith_packing *packing = &j->packing;
+  double doubt = kith_marks_choose(packing, &j->predicate, j->b, j->box, j->box + packing->dim);
+  uint32_t groups = kith_mark_groups(packing);
+  bool looks = !j->options.no_shortc;
+  packing->mark_stride = !looks                         ? groups
+                         : packing->norm == KITH_NORM_1 ? (groups < 16 ? 4 : (groups + 3) / 4)
+                                                        : (groups < 16 ? 8 : (groups + 1) / 2);
+  return doubt < FEW;
+}
+
 static kith_sketch sketch_of(const kith_join *j) {
-  return (kith_sketch){.dim = j->a->dim,
+  return (kith_sketch){.norm = j->predicate.norm,
+                       .dim = j->a->dim,
                        .columns = j->packing.columns,
                        .low = j->box,
                        .high = j->box + j->a->dim,
@@ -135,16 +151,17 @@ static kith_status pack(kith_join *j, const kith_points *points, uint64_t invali
 }
 
 kith_status kith_join_choose_brute(kith_join *j, const kith_question *question) {
-  bool knows = j->space.norm == KITH_NORM_2 && j->space.lattice.n == 0 && !j->limits;
+  bool knows = j->space.lattice.n == 0 && !j->limits;
   if (!knows && j->options.brute)
-    return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
-                     "brute force knows one radius and no box, and the metrics euclidean, cosine, angular and "
-                     "haversine only");
+    return kith_fail(j->ctx, KITH_ERR_ARGUMENT, "brute force knows one radius for all points, and no box");
   bool may = knows && j->predicate.filter && j->a->dim >= MIN_DIM && j->options.cell_side == 0;
   if (!may && !j->options.brute)
     return KITH_OK;
   kith_status status = find_columns(j);
-  if (status || (!j->options.brute && !is_precise(j)))
+  if (status)
+    return status;
+  bool precise = j->packing.norm == KITH_NORM_2 ? products_are_precise(j) : marks_are_precise(j);
+  if (!precise && !j->options.brute)
     return status;
   status = kith_choose_brute(j->ctx, question, &j->choice, j->packing.columns, KITH_PANEL, &j->brute_choice);
   j->all_with_all = !status && j->brute_choice.brute;
@@ -159,7 +176,7 @@ kith_status kith_join_prepare_brute(kith_join *j) {
   if (status)
     return status;
   kith_sketch sketch = sketch_of(j);
-  float box_limit = kith_sketch_reach2(&sketch, &j->predicate);
+  float box_limit = kith_sketch_reach(&sketch, &j->predicate);
   kith_packing_choose_stops(&j->packing, j->one_set ? &j->panels_b : &j->panels_a, &j->panels_b, &j->predicate,
                             box_limit);
   kith_brute_task task = {.predicate = &j->predicate,

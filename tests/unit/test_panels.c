@@ -107,7 +107,7 @@ static void sketches_do_not_stretch(void **state) {
         for (uint32_t d = 0; d < kith_sketch_dims(&sketch); d++)
           s2 += (a[d] - b[d]) * (a[d] - b[d]);
         kith_predicate predicate = kith_predicate_make(sqrt(d2), DIM);
-        assert_true(s2 <= kith_sketch_reach2(&sketch, &predicate));
+        assert_true(s2 <= kith_sketch_reach(&sketch, &predicate));
       }
     }
 }

@@ -1,6 +1,8 @@
 /* Packing points into panels: see panel.h. */
 #include "engine/cpu/panel.h"
 
+#include "engine/cpu/marks.h"
+
 #include "base/team.h"
 
 #include <string.h>
@@ -97,6 +99,8 @@ kith_status kith_panels_pack(kith_context *ctx, const kith_points *points, const
                              kith_panels *panels) {
   panels->packing = packing;
   panels->n_panels = (uint32_t)(((uint64_t)panels->n + KITH_PANEL - 1) / KITH_PANEL);
+  if (packing->norm != KITH_NORM_2)
+    return kith_marks_pack(ctx, points, panels);
   kith_status status = allocate(ctx, panels);
   if (status)
     return status;
@@ -144,6 +148,8 @@ void kith_panels_destroy(kith_panels *panels) {
   kith_free(panels->halves);
   kith_free(panels->rests);
   kith_free(panels->norms2);
+  kith_free(panels->marks);
+  kith_free(panels->cut);
   kith_free(panels->low);
   *panels = (kith_panels){0};
 }

@@ -23,9 +23,12 @@ enum {
 
 /* How the points of a join are packed: the same for both sets. */
 typedef struct kith_packing {
+  kith_norm norm;
   uint32_t dim;
   uint32_t *columns;                /* dim: which input column each packed one is */
-  double *centre;                   /* dim: of each packed column */
+  double *centre;                   /* dim: of each packed column; or where its marks begin */
+  double marks_per_unit;            /* norms 1 and max (marks.h); 0: there are none, and no filter */
+  uint32_t mark_stride;             /* groups of columns between two looks at whether all is out */
   uint32_t n_stops;                 /* possible ones: norms of the rest are packed for all of them */
   uint32_t stops[KITH_PANEL_STOPS]; /* columns looked at, ascending, below dim */
   uint32_t n_active;                /* those that pay */
@@ -41,6 +44,8 @@ typedef struct kith_panels {
   float *halves;     /* [n_panels * KITH_PANEL] half norms; +infinity for padding */
   float *rests;      /* [n_panels][n_stops][KITH_PANEL]: r, rounded up */
   double *norms2;    /* [n_panels] largest squared norm, or more */
+  uint8_t *marks;    /* norms 1 and max: instead of all these (marks.h) */
+  bool *cut;         /* [n_panels] some coordinate is beyond the marks, or a point is padding */
   uint32_t box_dims; /* 0: there are no boxes */
   float *low, *high; /* [box_dims][box_stride]: boxes around the sketches of their points */
   uint64_t box_stride;
@@ -88,11 +93,26 @@ typedef struct kith_panel_hit {
 
 enum { KITH_PANEL_HITS = KITH_PANEL * KITH_PANEL };
 
+/* The same with marks. */
+typedef struct kith_mark_pair kith_mark_pair;
+
+/* Two rows whose columns lie side by side. */
+typedef struct kith_row_pair {
+  kith_norm norm;
+  bool is_f64;
+  const void *a, *b;
+  uint32_t dim;
+} kith_row_pair;
+
 typedef struct kith_panel_kernels {
   /* Fills hits, which has room for KITH_PANEL_HITS; returns how many. They are in no special order. */
   uint32_t (*test)(const kith_panel_pair *pair, kith_panel_hit *hits);
+  uint32_t (*test_marks)(const kith_mark_pair *pair, kith_panel_hit *hits);
+  /* The size of the difference of two rows in double, as the definition has it but in another order: within
+   * 2^-39 of it, where nothing underflows. */
+  double (*size)(const kith_row_pair *rows);
   /* Lists those of the panels [begin, end) of `panels` whose boxes are within reach of box number `box` of
-   * `queries`: the squared distance, in float, is at most limit. Returns how many. */
+   * `queries`: the size of the gap (kith_sketch_gap) is at most limit. Returns how many. */
   uint32_t (*meet)(const kith_panels *queries, uint32_t box, const kith_panels *panels, uint32_t begin,
                    uint32_t end, float limit, uint32_t *met);
 } kith_panel_kernels;
