@@ -3,6 +3,7 @@
 
 #include "base/team.h"
 #include "space/degrees.h"
+#include "space/places.h"
 
 #include <string.h>
 
@@ -141,6 +142,7 @@ static row_fault embed_row(const kith_space *space, const kith_points *points, u
 typedef struct embedding {
   const kith_space *space;
   const kith_points *points;
+  kith_places_kernel *find_places;
   double *to; /* n rows of space->dim */
   uint64_t shares;
   _Atomic uint64_t faults, first_fault; /* first: the lowest row */
@@ -153,10 +155,8 @@ static void note_fault(embedding *e, uint64_t row) {
     continue;
 }
 
-static void embed_share(void *argument, uint64_t share) {
-  embedding *e = argument;
-  uint64_t end = kith_share_begin(e->points->n, share + 1, e->shares);
-  for (uint64_t row = kith_share_begin(e->points->n, share, e->shares); row < end; row++) {
+static void embed_rows(embedding *e, uint64_t begin, uint64_t end) {
+  for (uint64_t row = begin; row < end; row++) {
     double *x = e->to + row * e->space->dim;
     if (embed_row(e->space, e->points, row, x) == ROW_FITS)
       continue;
@@ -164,6 +164,47 @@ static void embed_share(void *argument, uint64_t share) {
     for (uint32_t c = 0; c < e->space->dim; c++)
       x[c] = NAN;
   }
+}
+
+/* The same for up to KITH_PLACES longitudes and latitudes, in vectors. Rows that are invalid become NaN like
+ * all that is computed from them. */
+static void embed_places(embedding *e, uint64_t begin, uint64_t end) {
+  double lon[KITH_PLACES];
+  double lat[KITH_PLACES];
+  for (uint64_t row = begin; row < end; row++) {
+    double x = kith_points_get(e->points, row, 0);
+    double y = kith_points_get(e->points, row, 1);
+    bool fits = isfinite(x) && fabs(y) <= 90;
+    if (!fits)
+      note_fault(e, row);
+    lon[row - begin] = fits ? kith_turn_of(x) : 0;
+    lat[row - begin] = fits ? y : NAN;
+  }
+  double *places = e->to + begin * e->space->dim;
+  e->find_places(lon, lat, (uint32_t)(end - begin), places);
+}
+
+static void embed_share(void *argument, uint64_t share) {
+  embedding *e = argument;
+  uint64_t begin = kith_share_begin(e->points->n, share, e->shares);
+  uint64_t end = kith_share_begin(e->points->n, share + 1, e->shares);
+  if (e->space->metric != KITH_HAVERSINE) {
+    embed_rows(e, begin, end);
+    return;
+  }
+  for (uint64_t row = begin; row < end; row += KITH_PLACES)
+    embed_places(e, row, end - row < KITH_PLACES ? end : row + KITH_PLACES);
+}
+
+static kith_places_kernel *places_for(kith_isa_level isa) {
+#if defined(__x86_64__)
+  if (isa == KITH_ISA_AVX2)
+    return kith_places_avx2;
+  if (isa == KITH_ISA_AVX512)
+    return kith_places_avx512;
+#endif
+  (void)isa;
+  return kith_places_scalar;
 }
 
 /* Whether all valid points lie in the brick already; false too if there is no memory to tell. */
@@ -224,7 +265,10 @@ kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const k
   enum { GRAIN = 4096 };
   *out = *points;
   *owned = NULL;
-  embedding e = {.space = space, .points = points, .shares = kith_shares(ctx, points->n, GRAIN)};
+  embedding e = {.space = space,
+                 .points = points,
+                 .find_places = places_for(ctx->isa),
+                 .shares = kith_shares(ctx, points->n, GRAIN)};
   if (!kith_space_is_embedded(space)) {
     if (space->lattice.n == 0)
       return KITH_OK;
