@@ -136,7 +136,8 @@ static row_fault embed_row(const kith_space *space, const kith_points *points, u
     return embed_place(x);
   if (kith_space_is_embedded(space))
     return embed_direction(x, points->dim);
-  return kith_lattice_wrap(&space->lattice, x) ? ROW_FITS : ROW_LOST;
+  bool holds = kith_lattice_holds(&space->lattice, x); /* divisions are slow, and few points need them */
+  return holds || kith_lattice_wrap(&space->lattice, x) ? ROW_FITS : ROW_LOST;
 }
 
 typedef struct embedding {
@@ -166,22 +167,26 @@ static void embed_rows(embedding *e, uint64_t begin, uint64_t end) {
   }
 }
 
-/* The same for up to KITH_PLACES longitudes and latitudes, in vectors. Rows that are invalid become NaN like
- * all that is computed from them. */
+/* The same for up to KITH_PLACES longitudes and latitudes, in vectors. */
 static void embed_places(embedding *e, uint64_t begin, uint64_t end) {
-  double lon[KITH_PLACES];
-  double lat[KITH_PLACES];
-  for (uint64_t row = begin; row < end; row++) {
-    double x = kith_points_get(e->points, row, 0);
-    double y = kith_points_get(e->points, row, 1);
-    bool fits = isfinite(x) && fabs(y) <= 90;
-    if (!fits)
-      note_fault(e, row);
-    lon[row - begin] = fits ? kith_turn_of(x) : 0;
-    lat[row - begin] = fits ? y : NAN;
+  double lon[KITH_PLACES] = {0};
+  double lat[KITH_PLACES] = {0};
+  bool fits[KITH_PLACES];
+  uint32_t n = (uint32_t)(end - begin);
+  for (uint32_t i = 0; i < n; i++) {
+    lon[i] = kith_points_get(e->points, begin + i, 0);
+    lat[i] = kith_points_get(e->points, begin + i, 1);
+    fits[i] = isfinite(lon[i]) && fabs(lat[i]) <= 90;
+    lon[i] = fits[i] ? kith_turn_of(lon[i]) : 0;
+    lat[i] = fits[i] ? lat[i] : 0;
   }
   double *places = e->to + begin * e->space->dim;
-  e->find_places(lon, lat, (uint32_t)(end - begin), places);
+  e->find_places(lon, lat, n, places);
+  for (uint32_t i = 0; i < n; i++)
+    if (!fits[i]) {
+      note_fault(e, begin + i);
+      places[3 * i] = places[3 * i + 1] = places[3 * i + 2] = NAN;
+    }
 }
 
 static void embed_share(void *argument, uint64_t share) {
