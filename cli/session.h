@@ -14,6 +14,7 @@ typedef struct session {
   kith_file *file_a, *file_b;
   const kith_points *a, *b;  /* b is NULL where one set is joined with itself */
   struct space_parts *space; /* the box and the radii, if there are any (space.h) */
+  const cli_options *options;
   progress_line progress;
   double began, load_seconds;
 } session;
@@ -25,6 +26,9 @@ double session_clock(void);
  * in either case. */
 int session_open(session *s, const cli_options *options, const char *path_a, const char *path_b);
 void session_close(session *s);
+
+/* What to call an open file in a message. */
+const char *session_file_name(const kith_file *file);
 
 /* Reports a failed call on the open points; writing: the call was to write a file. Returns the exit code. */
 int session_fail(session *s, kith_status status, bool writing);
