@@ -1,8 +1,8 @@
 /* The plan: what will run and why, before it runs.
  *
- * choose.c   looks at a sample of the points and chooses the grid
- * brute.c    decides whether to join all with all instead, and in what order
- * estimate.c runs a sample of the queries and predicts size and time
+ * choose.c          looks at a sample of the points and chooses the grid
+ * grid_or_panels.c  decides whether to join all with all instead, and in what order
+ * estimate.c        runs a sample of the queries and predicts size and time
  *
  * Nothing here depends on the instruction set or the number of threads, so the same input is always indexed,
  * and its rows ordered, in the same way. May include index, space, points; estimate also engine. */

@@ -4,7 +4,7 @@
  * Norm 1 adds up differences from -(out + 1) on, so that what is not surely out is negative. Norm max keeps,
  * for each of 8 columns, the largest (query + out) - candidate modulo 256, which is at most 2 out if no
  * difference exceeds `out`. Both only rise, so that a block may end once all of it is out. */
-#include "engine/cpu/marks.h"
+#include "index/marks.h"
 
 enum { MARK_WIDTH = PANEL_VECTORS * B_LANES };
 _Static_assert(KITH_PANEL % MARK_WIDTH == 0, "panels hold whole blocks");

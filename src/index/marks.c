@@ -1,5 +1,5 @@
 /* Packing points as marks: see marks.h. */
-#include "engine/cpu/marks.h"
+#include "index/marks.h"
 
 #include "base/team.h"
 

@@ -1,12 +1,10 @@
-/* Joining all with all: see brute.h.
+/* Joining all with all: see all_pairs.h.
  *
  * Of one set, every pair of points is tested once: a panel meets itself and the panels behind it. Rows of a
  * table, when they are filled in place, are the exception: there every ordered pair is tested, since a piece of
  * work may write only its own rows. Candidates come in chunks that fit the second-level cache, each for all
  * panels of a piece of work. */
-#include "engine/cpu/brute.h"
-
-#include "engine/cpu/marks.h"
+#include "engine/cpu/all_pairs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The CPU engine that joins all with all: for points of many dimensions, where an index leaves too many
- * candidates to be worth its look-ups. Panels (panel.h) that are surely apart are passed over. */
-#ifndef KITH_ENGINE_CPU_BRUTE_H
-#define KITH_ENGINE_CPU_BRUTE_H
+ * candidates to be worth its look-ups. Panels (index/panels.h) that are surely apart are passed over. */
+#ifndef KITH_ENGINE_CPU_ALL_PAIRS_H
+#define KITH_ENGINE_CPU_ALL_PAIRS_H
 
 #include "engine/cpu/panel.h"
 #include "engine/engine.h"

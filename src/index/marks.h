@@ -1,6 +1,6 @@
 /* Marks: points packed for joining all with all in the norms 1 and max.
  *
- * Those norms have no product to be turned into, as the Euclidean one has (panel.h). But their sizes are sums
+ * Those norms have no product to be turned into, as the Euclidean one has (panels.h). But their sizes are sums
  * and maxima of differences that need few digits to tell that a pair is far apart. So coordinates become whole
  * marks on a ruler, a byte each: m(x) = floor((x - low) / step), cut off at both ends. Then |m(a) - m(b)| is
  * less than |a - b| / step + 1, and a vector instruction takes 64 differences where float32 has 16: two
@@ -10,10 +10,10 @@
  * is in docs/exactness.md.
  *
  * Eight columns are a group: [panel][group][point][8]. Columns beyond the last are 0 for all points. */
-#ifndef KITH_ENGINE_CPU_MARKS_H
-#define KITH_ENGINE_CPU_MARKS_H
+#ifndef KITH_INDEX_MARKS_H
+#define KITH_INDEX_MARKS_H
 
-#include "engine/cpu/panel.h"
+#include "index/panels.h"
 
 enum { KITH_MARK_COLUMNS = 8 };
 
@@ -39,16 +39,6 @@ kith_status kith_marks_pack(kith_context *ctx, const kith_points *points, kith_p
 typedef struct kith_mark_limits {
   int64_t out, in;
 } kith_mark_limits;
-
-/* Queries [first, end) of one panel against all points of another. */
-struct kith_mark_pair {
-  kith_norm norm;
-  uint32_t groups, stride; /* stride: groups between two looks at whether all is out */
-  const uint8_t *queries, *candidates;
-  uint32_t first, end;
-  bool cut; /* in one of the panels */
-  kith_mark_limits limits;
-};
 
 kith_mark_limits kith_mark_limits_make(const kith_predicate *predicate, const kith_packing *packing);
 

@@ -1,8 +1,7 @@
 /* Preparing a join of all with all: decide, put the points in order, pack them, make the engine. */
 #include "ops/join.h"
 
-#include "engine/cpu/marks.h"
-#include "index/halve.h"
+#include "index/marks.h"
 #include "plan/sample.h"
 
 #include <stdlib.h>
@@ -81,53 +80,6 @@ static kith_sketch sketch_of(const kith_join *j) {
                        .groups = j->brute_choice.groups};
 }
 
-/* Sketches of rows, many at a time. */
-enum { SKETCH_BLOCK = 512 };
-typedef struct sketching {
-  const kith_sketch *sketch;
-  const kith_points *points;
-  const uint32_t *ids;
-  uint32_t n;
-  float *values;
-} sketching;
-
-static void sketch_block(void *argument, uint64_t block) {
-  const sketching *s = argument;
-  uint64_t begin = block * SKETCH_BLOCK;
-  uint64_t end = begin + SKETCH_BLOCK < s->n ? begin + SKETCH_BLOCK : s->n;
-  for (uint64_t i = begin; i < end; i++)
-    kith_sketch_point(s->sketch, s->points, s->ids[i], s->values + i, s->n);
-}
-
-/* Puts ids in the order of the sketch. */
-static kith_status order_ids(kith_join *j, const kith_points *points, uint32_t *ids, uint32_t n) {
-  kith_memory *memory = &j->ctx->memory;
-  kith_sketch sketch = sketch_of(j);
-  uint32_t dims = kith_sketch_dims(&sketch);
-  uint64_t bytes = (uint64_t)n * (dims * sizeof(float) + 2 * sizeof(uint32_t));
-  float *values = kith_alloc(memory, (uint64_t)n * dims * sizeof(float));
-  uint32_t *order = kith_alloc(memory, n * sizeof *order);
-  uint32_t *copy = kith_alloc(memory, n * sizeof *copy);
-  sketching s = {.sketch = &sketch, .points = points, .ids = ids, .n = n, .values = values};
-  kith_status status;
-  if (!values || !order || !copy) {
-    status = kith_fail_memory(j->ctx, bytes, "ordering the points");
-    goto done;
-  }
-  kith_each_unless_cancelled(j->ctx, (n + SKETCH_BLOCK - 1) / SKETCH_BLOCK, sketch_block, &s);
-  if ((status = kith_check_cancel(j->ctx)) ||
-      (status = kith_halve(j->ctx, values, n, dims, n, KITH_PANEL, order)))
-    goto done;
-  memcpy(copy, ids, n * sizeof *ids);
-  for (uint32_t i = 0; i < n; i++)
-    ids[i] = copy[order[i]];
-done:
-  kith_free(values);
-  kith_free(order);
-  kith_free(copy);
-  return status;
-}
-
 static kith_status pack(kith_join *j, const kith_points *points, uint64_t invalid, kith_panels *panels) {
   uint64_t room = (points->n - invalid + KITH_PANEL - 1) / KITH_PANEL * KITH_PANEL;
   panels->ids = kith_alloc(&j->ctx->memory, room * sizeof(uint32_t));
@@ -142,7 +94,7 @@ static kith_status pack(kith_join *j, const kith_points *points, uint64_t invali
   kith_sketch sketch = sketch_of(j);
   bool ordered = kith_sketch_dims(&sketch) > 0;
   if (ordered)
-    status = order_ids(j, points, panels->ids, panels->n);
+    status = kith_panels_order(j->ctx, points, &sketch, panels->ids, panels->n);
   if (!status)
     status = kith_panels_pack(j->ctx, points, &j->packing, panels);
   if (!status && ordered)
