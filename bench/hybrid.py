@@ -22,7 +22,7 @@ ROWS = [("Expo2D2M", "expo", 2, 2_000_000, 0.0005),
         ("Expo6D2M", "expo", 6, 2_000_000, 0.008),
         ("Expo8D2M", "expo", 8, 2_000_000, 0.015)]
 ENGINES = ["cuda", "point", "cpu", "ego", "auto", "hybrid", "hybrid/static-queries", "hybrid/static-candidates"]
-ARGUMENTS = {"point": ["cuda", "lid-unicomp,queue,1"], "ego": ["cpu/ego"]}
+ARGUMENTS = {"point": ["cuda", "lid-unicomp,queue,1"], "ego": ["cpu", "ego"]}
 
 
 def run(build, path, eps, engine, sms, repeats):
@@ -30,7 +30,7 @@ def run(build, path, eps, engine, sms, repeats):
     variables = os.environ | ({"KITH_CUDA_SMS": str(sms)} if sms else {})
     arguments = [build / "bench" / "kith_bench", path, str(eps), "table", str(repeats), "0"]
     try:
-        done = subprocess.run(arguments + ARGUMENTS.get(engine, [engine]), capture_output=True, text=True, check=False,
+        done = subprocess.run(arguments + ARGUMENTS.get(engine, engine.split("/")), capture_output=True, text=True, check=False,
                               timeout=60, env=variables)
     except subprocess.TimeoutExpired:
         return {"failed": "took longer than 60 s"}

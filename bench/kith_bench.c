@@ -1,7 +1,11 @@
-/* Times one join through the public header: kith_bench FILE EPS count|table|sorted REPEATS [THREADS [ENGINE]]
+/* Times one join through the public header:
  *
- * ENGINE is cpu (the default), cuda, hybrid, or device: a GPU with the points, and the table, in its own
- * memory. Words may follow it, as in hybrid/static-queries: how engines share a join.
+ *   kith_bench FILE EPS count|table|sorted REPEATS [THREADS [ENGINE [WORD]...]]
+ *
+ * ENGINE is cpu (the default), cuda, hybrid, auto, or device: a GPU with the points, and the table, in its own
+ * memory. A WORD is a metric, such as manhattan; a periodic box, such as box=1,1,1 or box=1,1,1,90,90,60; an
+ * algorithm (grid, ego); how engines share (dynamic, static-queries, static-candidates); or CELLS,ORDER,THREADS
+ * of the kernel point, such as lid-unicomp,queue,8. What the library refuses ends the program with its message.
  *
  * One process, one context. The first run is cold (pages of the file, first use of the threads) and reported
  * apart from the others. REPEATS 0 means: one run for each line on standard input, each answered by a line;
@@ -16,12 +20,14 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum { MAX_RUNS = 1000 };
+enum { MAX_RUNS = 1000, MAX_BOX = 9 };
 
 typedef struct bench {
   kith_context *ctx;
   const kith_points *points;
   kith_join_options options;
+  const char *space; /* as it was asked for */
+  double box[MAX_BOX];
   int table;
   double cold;
   int n_warm;
@@ -116,9 +122,10 @@ static void print_json(const bench *b, const char *what) {
   uint64_t result = b->table ? (p->n + 1) * sizeof(uint64_t) + b->pairs * sizeof(uint32_t) : 0;
   printf("{\"peer\": \"kith\", \"what\": \"%s\", \"version\": \"%s\", \"engine\": \"%s\", \"isa\": \"%s\", "
          "\"threads\": "
-         "%" PRIu32 ", \"n\": %" PRIu64 ", \"dim\": %" PRIu32 ", \"eps\": %.9g, \"pairs\": %" PRIu64 ", ",
+         "%" PRIu32 ", \"n\": %" PRIu64 ", \"dim\": %" PRIu32
+         ", \"eps\": %.9g, \"space\": \"%s\", \"pairs\": %" PRIu64 ", ",
          what, kith_version(), b->report.engine, kith_isa(b->ctx), kith_threads(b->ctx), p->n, p->dim,
-         b->options.eps, b->pairs);
+         b->options.eps, b->space, b->pairs);
   printf("\"input_bytes\": %" PRIu64 ", \"result_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64
          ", \"max_rss_bytes\": %" PRIu64 ", ",
          input, result, b->report.peak_bytes, (uint64_t)usage.ru_maxrss * 1024);
@@ -152,26 +159,59 @@ static void choose_point_kernel(kith_join_options *options, char *choice) {
   options->threads_per_query = (uint32_t)strtoul(threads, NULL, 10);
 }
 
-/* The words behind the engine's name, each after a slash; cuts them off. */
-static void choose_sharing(kith_join_options *options, char *engine) {
+static void choose_box(bench *b, const char *values) {
+  char *end = NULL;
+  for (const char *at = values; *at; at = *end == ',' ? end + 1 : end) {
+    if (b->options.n_box == MAX_BOX)
+      fail(values, "too many values for a box");
+    b->box[b->options.n_box++] = strtod(at, &end);
+    if (end == at || (*end && *end != ','))
+      fail(values, "a box is numbers, separated by commas");
+  }
+  b->options.box = b->box;
+}
+
+static void choose_space(bench *b, const char *space) {
+  static const char *const metrics[] = {"euclidean", "manhattan", "chebyshev", "cosine",
+                                        "angular",   "haversine", NULL};
+  static const char BOX[] = "box=";
+  b->space = space;
+  if (strncmp(space, BOX, strlen(BOX)) == 0)
+    choose_box(b, space + strlen(BOX));
+  else
+    b->options.metric = (kith_metric)place_in(space, metrics);
+}
+
+static int is_in(const char *word, const char *const *list) {
+  while (*list && strcmp(word, *list) != 0)
+    list++;
+  return *list != NULL;
+}
+
+/* What follows the engine. */
+static void choose(bench *b, char *word) {
   static const char *const partitions[] = {"dynamic", "static-queries", "static-candidates", NULL};
-  strtok(engine, "/");
-  for (const char *word = strtok(NULL, "/"); word; word = strtok(NULL, "/"))
-    options->partition = (kith_partition)place_in(word, partitions);
+  static const char *const algorithms[] = {"auto", "grid", "ego", NULL};
+  if (strchr(word, ',') && !strchr(word, '='))
+    choose_point_kernel(&b->options, word);
+  else if (is_in(word, partitions))
+    b->options.partition = (kith_partition)place_in(word, partitions);
+  else if (is_in(word, algorithms))
+    b->options.algorithm = (kith_algorithm)place_in(word, algorithms);
+  else
+    choose_space(b, word);
 }
 
 int main(int argc, char **argv) {
   if (argc < 5 ||
       (strcmp(argv[3], "count") != 0 && strcmp(argv[3], "table") != 0 && strcmp(argv[3], "sorted") != 0))
-    fail("usage", "kith_bench FILE EPS count|table|sorted REPEATS [THREADS [ENGINE [CELLS,ORDER,THREADS]]]");
+    fail("usage", "kith_bench FILE EPS count|table|sorted REPEATS [THREADS [ENGINE [WORD]...]]");
 
   static bench b;
   kith_context_options options = kith_context_options_init();
   options.threads = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 10) : 0;
-  char cpu[] = "cpu";
-  char *engine = argc > 6 ? argv[6] : cpu;
+  const char *engine = argc > 6 ? argv[6] : "cpu";
   b.options = kith_join_options_init(strtod(argv[2], NULL));
-  choose_sharing(&b.options, engine);
   int on_device = strcmp(engine, "device") == 0;
   options.engine = on_device ? "cuda" : engine;
   if (kith_context_create(&options, &b.ctx) != KITH_OK)
@@ -190,8 +230,9 @@ int main(int argc, char **argv) {
   b.options.sorted = strcmp(argv[3], "sorted") == 0;
   b.table = strcmp(argv[3], "count") != 0;
   b.options.on_device = on_device && b.table;
-  if (argc > 7)
-    choose_point_kernel(&b.options, argv[7]);
+  b.space = "euclidean";
+  for (int i = 7; i < argc; i++)
+    choose(&b, argv[i]);
   long repeats = strtol(argv[4], NULL, 10);
   if (repeats > 0)
     run_all(&b, repeats);

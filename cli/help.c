@@ -21,7 +21,11 @@ static void print_option(const option_entry *option, FILE *out) {
     snprintf(letter, sizeof letter, "-%c, ", option->letter);
   snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name, option->argument ? " " : "",
            option->argument ? option->argument : "");
-  fprintf(out, "  %-*s  %s\n", OPTION_WIDTH, left, option->help);
+  for (const char *line = option->help; *line; line += *line == '\n') {
+    int length = (int)strcspn(line, "\n");
+    fprintf(out, "  %-*s  %.*s\n", OPTION_WIDTH, line == option->help ? left : "", length, line);
+    line += length;
+  }
 }
 
 static void print_options(command_id id, FILE *out) {

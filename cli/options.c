@@ -41,7 +41,10 @@ const option_entry OPTIONS[] = {
     {JOINS, "radius", 0, "R", OPTION_REAL, FIELD(radius), .low = 1e-300, .high = 1e300, .group = SPACE,
      .help = "haversine: eps is in the unit of R (default: in degrees)"},
     {JOINS, "box", 0, "B", OPTION_TEXT, FIELD(box), .group = SPACE,
-     .help = "periodic: lengths 10,10,0; 10,10,10,90,90,60; or 'file'"},
+     .help = "periodic: a length for each column, such as 10,10,0\n"
+             "(0: open); triclinic: lengths and angles, such as\n"
+             "10,10,10,90,90,60, or three vectors, 9 numbers; or\n"
+             "'file': the box that the file carries"},
 
     {JOINS, "what", 0, "R", OPTION_CHOICE, FIELD(what), .choices = "count|degrees|neighbors|pairs",
      .group = RESULT, .help = "count, degrees, neighbors or pairs (default: count)"},
@@ -76,7 +79,9 @@ const option_entry OPTIONS[] = {
     {READS, "format", 0, "F", OPTION_CHOICE, FIELD(format), .low = 1, .choices = "npy|text|fbin|gro|xyz|hdf5|fits",
      .group = INPUT, .help = "npy text fbin gro xyz hdf5 fits (default: by the ending)"},
     {JOINS, "skip-invalid", 0, NULL, OPTION_FLAG, FIELD(skip_invalid), .group = INPUT,
-     .help = "leave out rows with NaN or infinity; ids stay the same"},
+     .help = "leave out rows with NaN or infinity, of zeros only\n"
+             "(cosine, angular), with a latitude beyond the poles, or\n"
+             "too many boxes away (--box); ids stay the same"},
 
     {JOINS, "threads", 0, "N", OPTION_COUNT, FIELD(threads), .low = 1, .high = 4096, .group = MACHINE,
      .help = "number of threads (default: all cores)"},

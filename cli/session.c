@@ -19,7 +19,7 @@ double session_clock(void) {
 
 static bool is_stdin(const char *path) { return strcmp(path, "-") == 0; }
 
-static const char *display_name(const kith_file *file) {
+const char *session_file_name(const kith_file *file) {
   return is_stdin(kith_file_path(file)) ? "standard input" : kith_file_path(file);
 }
 
@@ -45,6 +45,21 @@ int session_exit_code(kith_status status, bool writing) {
   return CLI_FAILED;
 }
 
+/* Reports what the library says of a file. Where that is about a column, the library counts those that were
+ * chosen; the reader knows those of the file. */
+static int fail_file(const session *s, int code, const kith_file *file, const char *says, const char *hint) {
+  static const char COLUMN[] = ", column ";
+  char name[64];
+  char *rest = NULL;
+  const char *at = strstr(says, COLUMN);
+  unsigned long column = at ? strtoul(at + strlen(COLUMN), &rest, 10) : 0;
+  if (!at || rest == at + strlen(COLUMN))
+    return cli_fail(code, "%s: %s%s", session_file_name(file), says, hint);
+  space_column_name(s, file, (uint32_t)column, name, sizeof name);
+  return cli_fail(code, "%s: %.*s%s%s%s%s", session_file_name(file), (int)(at - says), says, COLUMN, name, rest,
+                  hint);
+}
+
 int session_fail(session *s, kith_status status, bool writing) {
   progress_clear(&s->progress);
   /* Once a signal came, whatever failed next failed because of it. */
@@ -60,7 +75,7 @@ int session_fail(session *s, kith_status status, bool writing) {
                                                         : NULL;
   const char *hint = status == KITH_ERR_POINTS ? " (--skip-invalid)" : "";
   if (file)
-    return cli_fail(code, "%s: %s%s", display_name(file), message + 3, hint);
+    return fail_file(s, code, file, message + 3, hint);
   return cli_fail(code, "%s%s", message, hint);
 }
 
@@ -99,7 +114,7 @@ static kith_status open_file(session *s, const cli_options *options, const char 
 }
 
 int session_open(session *s, const cli_options *options, const char *path_a, const char *path_b) {
-  *s = (session){.began = session_clock()};
+  *s = (session){.options = options, .began = session_clock()};
   kith_status status = create_context(s, options);
   if (status)
     return session_fail(s, status, false);

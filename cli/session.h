@@ -14,6 +14,7 @@ typedef struct session {
   kith_file *file_a, *file_b;
   const kith_points *a, *b;  /* b is NULL where one set is joined with itself */
   struct space_parts *space; /* the box and the radii, if there are any (space.h) */
+  const cli_options *options;
   progress_line progress;
   const char *checkpoint; /* where the running join is recorded, or NULL */
   double began, load_seconds;
@@ -29,6 +30,9 @@ void session_close(session *s);
 
 /* The exit code for a status; writing: what failed was to be written, not read. */
 int session_exit_code(kith_status status, bool writing);
+
+/* What to call an open file in a message. */
+const char *session_file_name(const kith_file *file);
 
 /* Reports a failed call on the open points; writing: the call was to write a file. Returns the exit code. */
 int session_fail(session *s, kith_status status, bool writing);

@@ -4,6 +4,7 @@
 #include "errors.h"
 #include "values.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,7 +15,8 @@ enum { MAX_BOX = 64 };
 struct space_parts {
   double *eps_of;     /* by row of A */
   void *coordinates;  /* of A without the column of the radii, if it had to be copied */
-  kith_points points; /* A without that column */
+  kith_points points; /* A without that column, */
+  uint32_t radius;    /* which is this one of those opened */
   double box[MAX_BOX];
   uint32_t n_box;
 };
@@ -81,6 +83,46 @@ static int drop_column(struct space_parts *parts, const kith_points *points, uin
   return CLI_OK;
 }
 
+/* Writes the item of a list such as "3,0" that is the number of a column; false if there is none, as where
+ * columns are called by name. */
+static bool listed_column(const char *list, uint32_t item, char *out, size_t size) {
+  uint64_t number;
+  for (; list && item > 0; item--) {
+    list = strchr(list, ',');
+    list = list ? list + 1 : NULL;
+  }
+  if (!list)
+    return false;
+  snprintf(out, size, "%.*s", (int)strcspn(list, ","), list);
+  return value_count(out, &number);
+}
+
+void space_column_name(const session *s, const kith_file *file, uint32_t c, char *out, size_t size) {
+  bool is_a = file == s->file_a;
+  const cli_options *options = s->options;
+  if (is_a && s->space && s->space->eps_of && s->a == &s->space->points && c >= s->space->radius)
+    c++;
+  const char *name = kith_file_column(file, c);
+  const char *list = !is_a && options->columns_b ? options->columns_b : options->columns;
+  if (name)
+    snprintf(out, size, "'%s'", name);
+  else if (!listed_column(list, c, out, size))
+    snprintf(out, size, "%u", (unsigned)c);
+}
+
+/* Radii are data: the message says where it is, as for coordinates. */
+static int check_radius(const session *s, uint64_t row, double radius) {
+  char name[64];
+  if (radius >= 0 && isfinite(radius))
+    return CLI_OK;
+  space_column_name(s, s->file_a, s->space->radius, name, sizeof name);
+  return cli_fail(
+      CLI_INPUT,
+      "%s: row %llu, column %s is %.15g (counted from 0), but a radius must be a finite number, 0 or "
+      "greater",
+      session_file_name(s->file_a), (unsigned long long)row, name, radius);
+}
+
 static int take_radii(session *s, const cli_options *options) {
   struct space_parts *parts = s->space;
   const kith_points *points = s->a;
@@ -95,9 +137,13 @@ static int take_radii(session *s, const cli_options *options) {
   parts->eps_of = malloc((points->n + 1) * sizeof *parts->eps_of);
   if (!parts->eps_of)
     return cli_fail(CLI_MEMORY, "out of memory");
+  parts->radius = column;
   for (uint64_t i = 0; i < points->n; i++) {
     const void *value = at(points, i, column);
     parts->eps_of[i] = points->dtype == KITH_F32 ? (double)*(const float *)value : *(const double *)value;
+    int bad = check_radius(s, i, parts->eps_of[i]);
+    if (bad)
+      return bad;
   }
   int code = drop_column(parts, points, column);
   s->a = &parts->points;

@@ -15,6 +15,9 @@ char *space_columns(const cli_options *options);
 int space_open(session *s, const cli_options *options);
 void space_close(session *s);
 
+/* Column c of the points of a file as its reader knows it: by its name there, in quotes, or by its number. */
+void space_column_name(const session *s, const kith_file *file, uint32_t c, char *out, size_t size);
+
 void space_join_options(const session *s, const cli_options *options, kith_join_options *join);
 
 const char *space_metric_name(const cli_options *options);

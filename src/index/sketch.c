@@ -12,22 +12,21 @@ void kith_sketch_point(const kith_sketch *sketch, const kith_points *points, uin
     double sum = 0;
     for (uint32_t j = sketch->split + g; j < sketch->dim; j += groups) {
       uint32_t c = sketch->columns[j];
-      double t = kith_points_get(points, row, c) - sketch->low[c];
-      sum += t * t;
+      sum = kith_norm_add(sketch->norm, sum, kith_points_get(points, row, c) - sketch->low[c]);
     }
-    out[(sketch->split + g) * stride] = (float)sqrt(sum);
+    out[(sketch->split + g) * stride] = (float)kith_norm_distance(sketch->norm, sum);
   }
 }
 
 /* A coordinate of a sketch is at most the diagonal of the box, and carries a relative error of 2^-24 and (the
- * norm) some 2^-41: with 9 dimensions and two points, their distance is off by at most 6 * 2^-24 diagonals. The
- * sum of squares in float adds less than 2^-19 of itself. Too large to be true where squares overflow: then
- * infinite, and nothing is left out. */
-float kith_sketch_reach2(const kith_sketch *sketch, const kith_predicate *predicate) {
-  double diagonal2 = 0;
+ * norm) some 2^-41: with 9 dimensions and two points, their distance is off by at most 6 * 2^-24 diagonals, all
+ * in the norm. The sum in float adds less than 2^-19 of itself. Too large to be true where squares overflow:
+ * then infinite, and nothing is left out. */
+float kith_sketch_reach(const kith_sketch *sketch, const kith_predicate *predicate) {
+  double size = 0;
   for (uint32_t c = 0; c < sketch->dim; c++)
-    diagonal2 += (sketch->high[c] - sketch->low[c]) * (sketch->high[c] - sketch->low[c]);
-  double reach = predicate->reach + 0x1p-20 * sqrt(diagonal2);
-  double reach2 = reach * reach * (1 + 0x1p-16) + 0x1p-140;
-  return reach2 < 1e36 ? (float)reach2 : INFINITY;
+    size = kith_norm_add(sketch->norm, size, sketch->high[c] - sketch->low[c]);
+  double reach = predicate->reach + 0x1p-20 * kith_norm_distance(sketch->norm, size);
+  double limit = kith_norm_size(sketch->norm, reach) * (1 + 0x1p-16) + 0x1p-140;
+  return limit < 1e36 ? (float)limit : INFINITY;
 }

@@ -2,10 +2,10 @@
  *
  * The first dimensions of a sketch are columns of the points, those of largest variance (REORDER). The columns
  * that remain are dealt out to a few groups, and each group has one more dimension: the distance, in its
- * columns, from a corner of the box around all points. (That is SORTIDU's un-indexed dimension, but made of
- * many.) By the triangle inequality it differs by at most the distance of two points in those columns, so that
- * |S(a) - S(b)| <= |a - b|, up to rounding (kith_sketch_reach2). Distances from a corner vary more than single
- * columns do, and so tell more points apart.
+ * columns and in the norm, from a corner of the box around all points. (That is SORTIDU's un-indexed dimension,
+ * but made of many.) By the triangle inequality it differs by at most the distance of two points in those
+ * columns, so that |S(a) - S(b)| <= |a - b|, up to rounding (kith_sketch_reach). Distances from a corner vary
+ * more than single columns do, and so tell more points apart.
  *
  * May include points, space, base. */
 #ifndef KITH_INDEX_SKETCH_H
@@ -17,6 +17,7 @@
 enum { KITH_SKETCH_DIMS = 9 };
 
 typedef struct kith_sketch {
+  kith_norm norm;
   uint32_t dim;             /* of the points */
   const uint32_t *columns;  /* dim: in the order in which they are taken */
   const double *low, *high; /* the box around all points, per column of the input */
@@ -39,17 +40,18 @@ typedef struct kith_sketch_box {
   uint64_t stride;
 } kith_sketch_box;
 
-/* The squared distance of two boxes, in float. */
-static inline float kith_sketch_gap2(kith_sketch_box a, kith_sketch_box b, uint32_t dims) {
+/* The size of the gap between two boxes in the norm (norm 2: squared), in float. */
+static inline float kith_sketch_gap(kith_norm norm, kith_sketch_box a, kith_sketch_box b, uint32_t dims) {
   float sum = 0;
   for (uint32_t d = 0; d < dims; d++) {
     float gap = fmaxf(a.low[d * a.stride] - b.high[d * b.stride], b.low[d * b.stride] - a.high[d * a.stride]);
-    sum += gap > 0 ? gap * gap : 0;
+    gap = fmaxf(gap, 0);
+    sum = norm == KITH_NORM_2 ? sum + gap * gap : norm == KITH_NORM_1 ? sum + gap : fmaxf(sum, gap);
   }
   return sum;
 }
 
-/* Squared distances of sketches, computed in float, are at most this for pairs that belong. */
-float kith_sketch_reach2(const kith_sketch *sketch, const kith_predicate *predicate);
+/* Sizes of gaps between sketches, computed in float, are at most this for pairs that belong. */
+float kith_sketch_reach(const kith_sketch *sketch, const kith_predicate *predicate);
 
 #endif

@@ -2,14 +2,14 @@
  *
  *   kith_join_prepare   check -> embed -> look at the points -> choose the grid -> index -> engine
  *                       (on a GPU the engine looks, chooses and indexes itself; joining all with all, points
- *                       are packed instead of indexed: brute.c, assemble.c)
+ *                       are packed instead of indexed: prepare_panels.c, assemble.c)
  *   then                count, degrees, table, stream, write (join.c) or plan (plan.c)
  *   kith_join_release   in every case, also after a failed prepare */
 #ifndef KITH_OPS_JOIN_H
 #define KITH_OPS_JOIN_H
 
 #include "base/team.h"
-#include "engine/cpu/brute.h"
+#include "engine/cpu/all_pairs.h"
 #include "engine/cuda/engine.h"
 #include "plan/estimate.h"
 #include "plan/plan.h"

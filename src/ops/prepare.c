@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 kith_join_options kith_join_options_init(double eps) {
@@ -349,11 +350,18 @@ static kith_status make_predicate(kith_join *j) {
   kith_status status = j->options.eps_of ? find_limits(j) : KITH_OK;
   if (status || lattice->n == 0 || j->options.eps <= lattice->height / 2)
     return status;
+  char which[96] = "eps";
+  for (uint64_t i = 0; j->options.eps_of && i < j->a->n; i++)
+    if (j->options.eps_of[i] == j->options.eps) {
+      snprintf(which, sizeof which, "the largest radius, that of row %llu (counted from 0),",
+               (unsigned long long)i);
+      break;
+    }
   return kith_fail(
       j->ctx, KITH_ERR_ARGUMENT,
-      "eps is %.15g, but in a periodic box it can be at most %.15g, half of the smallest height of the "
+      "%s is %.15g, but in a periodic box it can be at most %.15g, half of the smallest height of the "
       "box: beyond that a point would have several images of another as neighbours",
-      j->options.eps, lattice->height / 2);
+      which, j->options.eps, lattice->height / 2);
 }
 
 static bool wants_to_share(const kith_context *ctx) {

@@ -1,9 +1,9 @@
 /* The plan: what will run and why, before it runs.
  *
- * choose.c   looks at a sample of the points and chooses the grid
- * ego.c      decides whether to put points in epsilon grid order instead, and by which dimensions
- * brute.c    decides whether to join all with all instead, and in what order
- * estimate.c runs a sample of the queries and predicts size and time
+ * choose.c          looks at a sample of the points and chooses the grid
+ * ego.c             decides whether to put points in epsilon grid order instead, and by which dimensions
+ * grid_or_panels.c  decides whether to join all with all instead, and in what order
+ * estimate.c        runs a sample of the queries and predicts size and time
  *
  * Nothing here depends on the instruction set or the number of threads, so the same input is always indexed,
  * and its rows ordered, in the same way. May include index, space, points; estimate also engine. */

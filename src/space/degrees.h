@@ -61,22 +61,29 @@ typedef struct kith_sine_cosine {
   double sine, cosine;
 } kith_sine_cosine;
 
-/* For finite degrees: quarter turns in |degrees|, 0 to 4, and what is left, some 45 degrees either way at most.
- */
-static inline KITH_DEVICE kith_sine_cosine kith_sine_cosine_degrees(double degrees) {
+/* For |degrees| < 360: quarter turns in |degrees|, 0 to 4, and what is left, some 45 degrees either way at
+ * most. Nothing here branches, and quarters are doubles, so that loops over it become vectors. */
+static inline KITH_DEVICE kith_sine_cosine kith_sine_cosine_of_turn(double degrees) {
   double angle = fabs(degrees);
-  if (angle >= 360)
-    angle = fmod(angle, 360);
-  int quarters = (int)(angle * (1.0 / 90) + 0.5);
+  double quarters = (int)(angle * (1.0 / 90) + 0.5);
   kith_radians left = kith_radians_of(angle - 90.0 * quarters);
   double sine = kith_sine_of(left);
   double cosine = kith_cosine_of(left);
-  bool odd = quarters % 2 != 0;
-  bool sine_turned = quarters % 4 >= 2;
-  bool cosine_turned = quarters % 4 == 1 || quarters % 4 == 2;
-  double s = odd ? cosine : sine;
-  double c = odd ? sine : cosine;
-  return (kith_sine_cosine){sine_turned != (degrees < 0) ? -s : s, cosine_turned ? -c : c};
+  double odd = quarters == 1 || quarters == 3 ? 1 : 0;
+  double s = odd != 0 ? cosine : sine;
+  double c = odd != 0 ? sine : cosine;
+  double sine_sign = quarters == 2 || quarters == 3 ? -1 : 1;
+  double cosine_sign = quarters == 1 || quarters == 2 ? -1 : 1;
+  return (kith_sine_cosine){(degrees < 0 ? -sine_sign : sine_sign) * s, cosine_sign * c};
+}
+
+/* For finite degrees, the turn that is left when whole ones are taken away: exact. */
+static inline KITH_DEVICE double kith_turn_of(double degrees) {
+  return fabs(degrees) >= 360 ? copysign(fmod(fabs(degrees), 360), degrees) : degrees;
+}
+
+static inline KITH_DEVICE kith_sine_cosine kith_sine_cosine_degrees(double degrees) {
+  return kith_sine_cosine_of_turn(kith_turn_of(degrees));
 }
 
 static inline KITH_DEVICE double kith_sin_degrees(double degrees) {

@@ -37,6 +37,15 @@ static inline KITH_DEVICE void kith_lattice_move(const kith_lattice *lattice, ui
     x[lattice->axis[c]] -= turns * lattice->vector[i][c];
 }
 
+/* Whether a point lies in the brick already: moving it there would leave it as it is, since a quotient below 1
+ * does not round to 1. */
+static inline KITH_DEVICE bool kith_lattice_holds(const kith_lattice *lattice, const double *x) {
+  bool inside = true;
+  for (uint32_t i = 0; i < lattice->n; i++)
+    inside &= x[lattice->axis[i]] >= 0 && x[lattice->axis[i]] < lattice->vector[i][i];
+  return inside;
+}
+
 /* Moves a point into the brick: part of the definition, so every operation is as docs/exactness.md tells. False
  * if the point is so many boxes away that its place in one is lost. */
 static inline KITH_DEVICE bool kith_lattice_wrap(const kith_lattice *lattice, double *x) {

@@ -3,6 +3,7 @@
 
 #include "base/team.h"
 #include "space/degrees.h"
+#include "space/places.h"
 
 #include <string.h>
 
@@ -135,12 +136,14 @@ static row_fault embed_row(const kith_space *space, const kith_points *points, u
     return embed_place(x);
   if (kith_space_is_embedded(space))
     return embed_direction(x, points->dim);
-  return kith_lattice_wrap(&space->lattice, x) ? ROW_FITS : ROW_LOST;
+  bool holds = kith_lattice_holds(&space->lattice, x); /* divisions are slow, and few points need them */
+  return holds || kith_lattice_wrap(&space->lattice, x) ? ROW_FITS : ROW_LOST;
 }
 
 typedef struct embedding {
   const kith_space *space;
   const kith_points *points;
+  kith_places_kernel *find_places;
   double *to; /* n rows of space->dim */
   uint64_t shares;
   _Atomic uint64_t faults, first_fault; /* first: the lowest row */
@@ -153,10 +156,8 @@ static void note_fault(embedding *e, uint64_t row) {
     continue;
 }
 
-static void embed_share(void *argument, uint64_t share) {
-  embedding *e = argument;
-  uint64_t end = kith_share_begin(e->points->n, share + 1, e->shares);
-  for (uint64_t row = kith_share_begin(e->points->n, share, e->shares); row < end; row++) {
+static void embed_rows(embedding *e, uint64_t begin, uint64_t end) {
+  for (uint64_t row = begin; row < end; row++) {
     double *x = e->to + row * e->space->dim;
     if (embed_row(e->space, e->points, row, x) == ROW_FITS)
       continue;
@@ -164,6 +165,51 @@ static void embed_share(void *argument, uint64_t share) {
     for (uint32_t c = 0; c < e->space->dim; c++)
       x[c] = NAN;
   }
+}
+
+/* The same for up to KITH_PLACES longitudes and latitudes, in vectors. */
+static void embed_places(embedding *e, uint64_t begin, uint64_t end) {
+  double lon[KITH_PLACES] = {0};
+  double lat[KITH_PLACES] = {0};
+  bool fits[KITH_PLACES];
+  uint32_t n = (uint32_t)(end - begin);
+  for (uint32_t i = 0; i < n; i++) {
+    lon[i] = kith_points_get(e->points, begin + i, 0);
+    lat[i] = kith_points_get(e->points, begin + i, 1);
+    fits[i] = isfinite(lon[i]) && fabs(lat[i]) <= 90;
+    lon[i] = fits[i] ? kith_turn_of(lon[i]) : 0;
+    lat[i] = fits[i] ? lat[i] : 0;
+  }
+  double *places = e->to + begin * e->space->dim;
+  e->find_places(lon, lat, n, places);
+  for (uint32_t i = 0; i < n; i++)
+    if (!fits[i]) {
+      note_fault(e, begin + i);
+      places[3 * i] = places[3 * i + 1] = places[3 * i + 2] = NAN;
+    }
+}
+
+static void embed_share(void *argument, uint64_t share) {
+  embedding *e = argument;
+  uint64_t begin = kith_share_begin(e->points->n, share, e->shares);
+  uint64_t end = kith_share_begin(e->points->n, share + 1, e->shares);
+  if (e->space->metric != KITH_HAVERSINE) {
+    embed_rows(e, begin, end);
+    return;
+  }
+  for (uint64_t row = begin; row < end; row += KITH_PLACES)
+    embed_places(e, row, end - row < KITH_PLACES ? end : row + KITH_PLACES);
+}
+
+static kith_places_kernel *places_for(kith_isa_level isa) {
+#if defined(__x86_64__)
+  if (isa == KITH_ISA_AVX2)
+    return kith_places_avx2;
+  if (isa == KITH_ISA_AVX512)
+    return kith_places_avx512;
+#endif
+  (void)isa;
+  return kith_places_scalar;
 }
 
 /* Whether all valid points lie in the brick already; false too if there is no memory to tell. */
@@ -224,7 +270,10 @@ kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const k
   enum { GRAIN = 4096 };
   *out = *points;
   *owned = NULL;
-  embedding e = {.space = space, .points = points, .shares = kith_shares(ctx, points->n, GRAIN)};
+  embedding e = {.space = space,
+                 .points = points,
+                 .find_places = places_for(ctx->isa),
+                 .shares = kith_shares(ctx, points->n, GRAIN)};
   if (!kith_space_is_embedded(space)) {
     if (space->lattice.n == 0)
       return KITH_OK;

@@ -1,6 +1,7 @@
 /* Conformance in many dimensions: every way of joining them (grid, panels in the order of the input, panels in
- * the order of some columns), with each of its techniques on and off, on every instruction set, compared for
- * equality with the reference. eps is the distance of some pair, so that ties are met everywhere. */
+ * the order of some columns), with each of its techniques on and off, in every norm and on every instruction
+ * set, compared for equality with the reference. eps is the distance of some pair, so that ties are met
+ * everywhere. */
 #include "kith.h"
 #include "reference.h"
 
@@ -22,10 +23,14 @@ typedef enum shape {
   CLUSTERS, /* eps is small beside the norms: products have no digits left */
   OUTLIER,  /* one point far away */
   INVALID,  /* some rows are NaN */
+  WIDE,     /* many columns far wider than eps, so that marks are cut off */
+  STEPS,    /* multiples of a small number: differences of whole marks */
+  OVERFLOW, /* differences and sums beyond the range of the input's type */
   N_SHAPES
 } shape;
-static const char *const NAMES[] = {"uniform",  "expo",     "decay", "lattice",  "far",     "constant",
-                                    "one huge", "huge all", "tiny",  "clusters", "outlier", "invalid"};
+static const char *const NAMES[] = {"uniform",  "expo",     "decay",    "lattice", "far",
+                                    "constant", "one huge", "huge all", "tiny",    "clusters",
+                                    "outlier",  "invalid",  "wide",     "steps",   "overflow"};
 
 static const uint32_t DIMS[] = {1, 2, 3, 7, 16, 33, 64, 257, 1024};
 typedef struct machine {
@@ -68,6 +73,12 @@ static double value(shape s, uint64_t i, uint32_t c, uint32_t dim, uint64_t *rng
     return (double)(i % 5) * 1000 + u * 0.01;
   case OUTLIER:
     return i == 7 ? 1e30 : i == 8 ? 1e12 : u;
+  case WIDE:
+    return c % 3 == 0 ? u * 1e5 : i % 4 == 0 ? (double)(i % 9) : u * 1e-3;
+  case STEPS:
+    return (double)(int)(u * 60) / 60 * 0.125;
+  case OVERFLOW:
+    return (i % 3 == 0 ? 3e38 : 1e3) * (2 * u - 1);
   case INVALID:
     return i % 41 == 3 && c == dim / 3 ? NAN : u;
   default:
@@ -108,17 +119,19 @@ static int compare_doubles(const void *a, const void *b) {
 }
 
 /* The distance of some pair, such that about one pair in twenty is as close. */
-static double choose_eps(const kith_points *a, const kith_points *b) {
+static double choose_eps(kith_metric metric, const kith_points *a, const kith_points *b) {
   double found[400];
   uint32_t n = 0;
   for (uint64_t k = 0; k < 400; k++) {
     uint64_t i = k * 7 % a->n;
     uint64_t j = k * 13 % b->n;
-    double d2 = 0;
-    for (uint32_t c = 0; c < a->dim; c++)
-      d2 += (get(a, i, c) - get(b, j, c)) * (get(a, i, c) - get(b, j, c));
-    if (isfinite(d2) && d2 > 0)
-      found[n++] = sqrt(d2);
+    double size = 0;
+    for (uint32_t c = 0; c < a->dim; c++) {
+      double t = fabs(get(a, i, c) - get(b, j, c));
+      size = metric == KITH_EUCLIDEAN ? size + t * t : metric == KITH_MANHATTAN ? size + t : fmax(size, t);
+    }
+    if (isfinite(size) && size > 0)
+      found[n++] = metric == KITH_EUCLIDEAN ? sqrt(size) : size;
   }
   qsort(found, n, sizeof *found, compare_doubles);
   return n ? found[n / 20] : 0.5;
@@ -255,19 +268,22 @@ static void check_options(kith_context **machines, const char *name, const kith_
   reference_free(&want);
 }
 
-static void check_shape(kith_context **machines, shape s, uint32_t dim, uint32_t number) {
+static void check_shape(kith_context **machines, shape s, uint32_t dim, uint32_t number, kith_metric metric) {
   uint64_t n = dim > 100 ? 70 : dim > 20 ? 150 : 230;
   kith_dtype dtype = number % 2 ? KITH_F64 : KITH_F32;
   kith_points a = make_points(s, n, dim, dtype, number + 1);
   kith_points b = make_points(s, n / 2 + 3, dim, number % 4 < 2 ? KITH_F32 : KITH_F64, number + 99);
   bool two = number % 3 == 2;
-  kith_join_options opt = kith_join_options_init(choose_eps(&a, two ? &b : &a));
+  kith_join_options opt = kith_join_options_init(choose_eps(metric, &a, two ? &b : &a));
+  opt.metric = metric;
   opt.skip_invalid = s == INVALID;
   opt.half = !two && number % 3 == 1;
   opt.self_pairs = !two && number % 5 == 0 && !opt.half;
   char name[96];
-  snprintf(name, sizeof name, "%s dim %u %s%s%s%s eps %g", NAMES[s], dim, dtype == KITH_F32 ? "f32" : "f64",
-           two ? " x b" : "", opt.half ? " half" : "", opt.self_pairs ? " self" : "", opt.eps);
+  static const char *const METRICS[] = {"euclidean", "manhattan", "chebyshev"};
+  snprintf(name, sizeof name, "%s %s dim %u %s%s%s%s eps %g", METRICS[metric], NAMES[s], dim,
+           dtype == KITH_F32 ? "f32" : "f64", two ? " x b" : "", opt.half ? " half" : "",
+           opt.self_pairs ? " self" : "", opt.eps);
   check_options(machines, name, &a, two ? &b : NULL, &opt);
   free((void *)a.data);
   free((void *)b.data);
@@ -290,8 +306,11 @@ int main(int argc, char **argv) {
   uint32_t number = 0;
   for (uint32_t d = 0; d < N_DIMS; d++)
     for (int s = 0; s < N_SHAPES; s++, number++)
-      if (number % every == 0)
-        check_shape(machines, (shape)s, DIMS[d], number);
+      if (number % every == 0) { /* the Euclidean metric and one of the two others */
+        check_shape(machines, (shape)s, DIMS[d], number, KITH_EUCLIDEAN);
+        check_shape(machines, (shape)s, DIMS[d], number,
+                    (number / every + d) % 2 ? KITH_MANHATTAN : KITH_CHEBYSHEV);
+      }
   for (int m = 0; m < N_MACHINES; m++)
     kith_context_destroy(machines[m]);
   printf("%u passed, %u failed, %u skipped\n", passed, failed, skipped);

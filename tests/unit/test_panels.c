@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "engine/cpu/panel.h"
 #include "index/halve.h"
+#include "index/marks.h"
 #include "index/sketch.h"
 
 #include <setjmp.h>
@@ -107,9 +108,62 @@ static void sketches_do_not_stretch(void **state) {
         for (uint32_t d = 0; d < kith_sketch_dims(&sketch); d++)
           s2 += (a[d] - b[d]) * (a[d] - b[d]);
         kith_predicate predicate = kith_predicate_make(sqrt(d2), DIM);
-        assert_true(s2 <= kith_sketch_reach2(&sketch, &predicate));
+        assert_true(s2 <= kith_sketch_reach(&sketch, &predicate));
       }
     }
+}
+
+/* The sum or the maximum of the differences of the marks of two points in one panel. */
+static int64_t mark_size(const kith_panels *panels, uint32_t i, uint32_t j) {
+  const kith_packing *packing = panels->packing;
+  int64_t size = 0;
+  for (uint32_t c = 0; c < packing->dim; c++) {
+    const uint8_t *group = panels->marks + (size_t)(c / KITH_MARK_COLUMNS) * KITH_MARK_COLUMNS * KITH_PANEL;
+    int64_t t = abs((int)group[i * KITH_MARK_COLUMNS + c % KITH_MARK_COLUMNS] -
+                    (int)group[j * KITH_MARK_COLUMNS + c % KITH_MARK_COLUMNS]);
+    size = packing->norm == KITH_NORM_1 ? size + t : t > size ? t : size;
+  }
+  return size;
+}
+
+/* Marks of two points whose distance is eps never reject them, whether coordinates are cut off or not. */
+static void marks_do_not_stretch(void **state) {
+  (void)state;
+  enum { N = KITH_PANEL, DIM = 20 };
+  static float data[N * DIM];
+  uint64_t rng = 7;
+  for (uint32_t i = 0; i < N * DIM; i++)
+    data[i] = unit(&rng) * (i % 7 == 0 ? 100 : 1);
+  kith_points points = {
+      .data = data, .n = N, .dim = DIM, .dtype = KITH_F32, .row_stride = DIM * 4, .col_stride = 4};
+  double low[DIM] = {0};
+  double high[DIM];
+  uint32_t columns[DIM];
+  uint32_t ids[KITH_PANEL];
+  for (uint32_t c = 0; c < DIM; c++) {
+    high[c] = 100;
+    columns[c] = (c * 7) % DIM;
+  }
+  for (uint32_t i = 0; i < N; i++)
+    ids[i] = i;
+  kith_context *ctx = open_context(1);
+  for (uint32_t i = 1; i < N; i++)
+    for (kith_norm norm = KITH_NORM_1; norm <= KITH_NORM_MAX; norm++) {
+      double size = 0;
+      for (uint32_t c = 0; c < DIM; c++)
+        size = kith_norm_add(norm, size, (double)data[(i - 1) * DIM + c] - (double)data[i * DIM + c]);
+      kith_predicate predicate = kith_predicate_of(norm, size, DIM);
+      double centre[2 * DIM] = {0};
+      kith_packing packing = {.norm = norm, .dim = DIM, .columns = columns, .centre = centre};
+      kith_panels panels = {.packing = &packing, .n = N, .n_panels = 1, .ids = ids};
+      kith_marks_choose(&packing, &predicate, &points, low, high);
+      assert_int_equal(kith_marks_pack(ctx, &points, &panels), KITH_OK);
+      kith_mark_limits limits = kith_mark_limits_make(&predicate, &packing);
+      assert_true(mark_size(&panels, i - 1, i) <= limits.out);
+      panels.ids = NULL;
+      kith_panels_destroy(&panels);
+    }
+  kith_context_destroy(ctx);
 }
 
 /* Whichever allocation fails: a message, no leak, and the next call is right. */
@@ -154,9 +208,8 @@ static void failing_allocations_are_reported(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(halving_orders_all_points),
-      cmocka_unit_test(few_points_need_no_halving),
-      cmocka_unit_test(sketches_do_not_stretch),
+      cmocka_unit_test(halving_orders_all_points),        cmocka_unit_test(few_points_need_no_halving),
+      cmocka_unit_test(sketches_do_not_stretch),          cmocka_unit_test(marks_do_not_stretch),
       cmocka_unit_test(failing_allocations_are_reported),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -528,8 +528,8 @@ const kith_kernel_table *kith_kernels_for(kith_isa_level isa, kith_norm norm) {
 /* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
 typedef struct lane_layout {
   uint32_t stride;
-  size_t queries, candidates, ids, positions, cursors, ego, origin, box, shift, sieve, collected, sort_items,
-      total; /* where each begins */
+  size_t queries, candidates, ids, positions, cursors, ego, origin, box, near_box, shift, sieve, collected,
+      sort_items, total; /* where each begins */
 } lane_layout;
 
 static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -550,7 +550,8 @@ static lane_layout layout_lane(const kith_task *task) {
   layout.ego = layout.cursors + (task->stencil ? round_up(sizeof(kith_cursor) * task->stencil->n_steps) : 0);
   layout.origin = layout.ego + (task->ego ? round_up(sizeof(kith_ego_walk)) : 0);
   layout.box = layout.origin + round_up(sizeof(double) * dim);
-  layout.shift = layout.box + round_up(2 * sizeof(double) * dim);
+  layout.near_box = layout.box + round_up(2 * sizeof(double) * dim);
+  layout.shift = layout.near_box + round_up(2 * sizeof(double) * dim);
   layout.sieve = layout.shift + round_up(sizeof(double) * dim);
   layout.collected = layout.sieve + round_up(2 * sizeof(float) * dim);
   size_t collected = sizeof(uint32_t) * (KITH_COLLECT_LIMIT + capacity) * KITH_TILE_QUERIES;
@@ -574,6 +575,7 @@ static void make_lane(kith_lane *lane, const cpu_engine *cpu, kith_isa_level isa
       .index_width = coordinate_width(task),
       .origin = (double *)(buffer + layout.origin),
       .box = (double *)(buffer + layout.box),
+      .near_box = (double *)(buffer + layout.near_box),
       .shift = (double *)(buffer + layout.shift),
       .image_kernels = task->candidates->dtype == KITH_F32 ? &table->image_f32 : &table->image_f64,
       .query_coords = buffer + layout.queries,

@@ -117,6 +117,71 @@ static void stage_moved(kith_lane *lane) {
   }
 }
 
+/* The queries of a tile that may have candidates in an image, as bits, axis by axis. Images come back to the
+ * same few shifts along an axis, so the last two of them are remembered. */
+typedef struct near_queries {
+  struct {
+    double by;
+    uint64_t bits;
+  } known[KITH_MAX_AXES][2];
+} near_queries;
+
+/* Those that, moved along axis i, come within reach of the brick, and a little more. */
+static uint64_t near_along(const kith_lane *lane, uint32_t i, double by) {
+  const kith_lattice *lattice = lattice_of(lane);
+  double side = lattice->vector[i][i];
+  double reach = lane->predicate.reach * (1 + 0x1p-20) + 0x1p-20 * side;
+  uint64_t bits = 0;
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
+    double x = coordinate(lane->task->queries, lattice->axis[i], lane->queries.positions[q]) + by;
+    bits |= (uint64_t)(x >= -reach && x <= side + reach) << q;
+  }
+  return bits;
+}
+
+static uint64_t near_in_image(const kith_lane *lane, const kith_shift *shift, near_queries *near) {
+  uint64_t bits = UINT64_MAX >> (KITH_TILE_QUERIES - lane->tile.n_queries);
+  for (uint32_t i = 0; i < lattice_of(lane)->n; i++) {
+    if (shift->by[i] == 0)
+      continue;
+    int slot = shift->by[i] > 0;
+    if (near->known[i][slot].by != shift->by[i]) {
+      near->known[i][slot].by = shift->by[i];
+      near->known[i][slot].bits = near_along(lane, i, shift->by[i]);
+    }
+    bits &= near->known[i][slot].bits;
+  }
+  return bits;
+}
+
+/* The boxes around the queries of a pass: in the coordinates of the index, and to sieve by. */
+static void bound_near(kith_lane *lane, uint64_t near) {
+  uint32_t dim = lane->tile.dim;
+  for (uint32_t c = 0; c < dim; c++) {
+    const float *staged = (const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES;
+    double low = INFINITY;
+    double high = -INFINITY;
+    float staged_low = INFINITY;
+    float staged_high = -INFINITY;
+    for (uint64_t left = near; left; left &= left - 1) {
+      uint32_t q = (uint32_t)__builtin_ctzll(left);
+      double x = coordinate(lane->task->queries, c, lane->queries.positions[q]);
+      low = fmin(low, x);
+      high = fmax(high, x);
+      if (lane->sieves) {
+        staged_low = fminf(staged_low, staged[q]);
+        staged_high = fmaxf(staged_high, staged[q]);
+      }
+    }
+    lane->near_box[c] = low;
+    lane->near_box[dim + c] = high;
+    if (lane->sieves) {
+      lane->sieve.low[c] = staged_low;
+      lane->sieve.high[c] = staged_high;
+    }
+  }
+}
+
 /* Makes the tile ready to meet the images of candidates under lane->turned. */
 static void stage_image(kith_lane *lane) {
   lane->filter =
@@ -135,14 +200,18 @@ static void stage_image(kith_lane *lane) {
   kith_lane_choose_sieve(lane);
 }
 
-/* Turns to an image. */
-static void turn_to(kith_lane *lane, const kith_shift *shift) {
+/* Turns to an image, for some of the queries. */
+static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
   const kith_lattice *lattice = lattice_of(lane);
   lane->turned = *shift;
   memset(lane->shift, 0, lane->tile.dim * sizeof *lane->shift);
   for (uint32_t i = 0; i < lattice->n; i++)
     lane->shift[lattice->axis[i]] = shift->by[i];
   stage_image(lane);
+  if (near == UINT64_MAX >> (KITH_TILE_QUERIES - lane->tile.n_queries))
+    memcpy(lane->near_box, lane->box, 2 * (size_t)lane->tile.dim * sizeof *lane->box);
+  else
+    bound_near(lane, near);
 }
 
 void kith_images_each(kith_lane *lane, bool positive, void (*meet)(void *user), void *user) {
@@ -161,12 +230,16 @@ void kith_images_each(kith_lane *lane, bool positive, void (*meet)(void *user), 
   if (interior)
     return;
   kith_shift_walk walk;
+  near_queries known = {0};
   bool more = kith_shift_first(lattice, &differences, &walk);
   for (; more; more = kith_shift_next(lattice, &differences, &walk)) {
     int sign = kith_shift_sign(lattice, &walk.shift);
     if (sign == 0 || (positive && sign < 0))
       continue;
-    turn_to(lane, &walk.shift);
+    uint64_t near = near_in_image(lane, &walk.shift, &known);
+    if (near == 0)
+      continue;
+    turn_to(lane, &walk.shift, near);
     meet(user);
   }
 }
@@ -212,8 +285,8 @@ void kith_image_runs_begin(const kith_lane *lane, kith_image_runs *runs) {
   *runs = (kith_image_runs){.over = index->n == 0};
   for (uint32_t j = 0; j < grid->k; j++) {
     uint32_t c = grid->dims[j];
-    double low = lane->box[c] + lane->shift[c];
-    double high = lane->box[dim + c] + lane->shift[c];
+    double low = lane->near_box[c] + lane->shift[c];
+    double high = lane->near_box[dim + c] + lane->shift[c];
     double reach = lane->predicate.reach + 0x1p-46 * (fabs(low) + fabs(high) + fabs(lane->shift[c]));
     uint32_t first = kith_grid_cell(grid, j, low - reach);
     uint32_t last = kith_grid_cell(grid, j, high + reach);

@@ -5,8 +5,10 @@
  *
  * In such a pass the staged queries are q + s, in float relative to an origin close to them, for the filter;
  * what it leaves in doubt, and everything where it is not used, is settled with t = (q - b) + s from the
- * coordinates of the index. No pair belongs in two images, as any two are at least twice eps apart; where eps
- * is so close to half of the box that rounding could make it two, the nearer one counts (lattice.h). */
+ * coordinates of the index. Only the queries that come within reach of the brick count in a pass: they alone
+ * say which candidates are looked up, and without any there is no pass. No pair belongs in two images, as any
+ * two are at least twice eps apart; where eps is so close to half of the box that rounding could make it two,
+ * the nearer one counts (lattice.h). */
 #ifndef KITH_ENGINE_CPU_IMAGES_H
 #define KITH_ENGINE_CPU_IMAGES_H
 

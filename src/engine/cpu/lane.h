@@ -54,6 +54,7 @@ typedef struct kith_lane {
   kith_image image;  /* the images that the tile is tested against, in a periodic box, */
   kith_shift turned; /* as a vector of the lattice */
   double *shift;     /* and per dimension */
+  double *near_box;  /* around the queries that come within reach of an image: low[dim], high[dim] */
   bool ties;         /* eps is so close to half of the box that a pair may have two images within it */
   bool orders;       /* candidates are put in id order before they are tested */
   bool needs_ids;    /* of the candidates: rows are filled, or pairs admitted by id */

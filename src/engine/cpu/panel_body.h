@@ -118,8 +118,16 @@ static uint32_t test_panels(const kith_panel_pair *shared, kith_panel_hit *hits)
   return n;
 }
 
-static uint32_t meet_panels(const kith_panels *queries, uint32_t box, const kith_panels *panels, uint32_t begin,
-                            uint32_t end, float limit, uint32_t *met) {
+/* One more dimension of the gap between boxes. */
+INLINE vf gap_add(vf size, vf gap, kith_norm norm) {
+  gap = vf_max(gap, vf_set(0));
+  if (norm == KITH_NORM_2)
+    return vf_muladd(gap, gap, size);
+  return norm == KITH_NORM_1 ? vf_add(size, gap) : vf_max(size, gap);
+}
+
+INLINE uint32_t meet_body(const kith_panels *queries, uint32_t box, const kith_panels *panels, uint32_t begin,
+                          uint32_t end, float limit, uint32_t *met, kith_norm norm) {
   uint32_t n = 0;
   for (uint32_t p = begin; p < end; p += LANES) {
     vf sum = vf_set(0);
@@ -128,8 +136,7 @@ static uint32_t meet_panels(const kith_panels *queries, uint32_t box, const kith
       vf high = vf_set(queries->high[d * queries->box_stride + box]);
       vf gap = vf_max(vf_sub(vf_load(panels->low + d * panels->box_stride + p), high),
                       vf_sub(low, vf_load(panels->high + d * panels->box_stride + p)));
-      gap = vf_max(gap, vf_set(0));
-      sum = vf_muladd(gap, gap, sum);
+      sum = gap_add(sum, gap, norm);
     }
     for (uint32_t near = vf_mask_le(sum, vf_set(limit)); near; near &= near - 1) {
       uint32_t panel = p + (uint32_t)__builtin_ctz(near);
@@ -140,4 +147,63 @@ static uint32_t meet_panels(const kith_panels *queries, uint32_t box, const kith
   return n;
 }
 
-const kith_panel_kernels PANEL_TABLE = {.test = test_panels, .meet = meet_panels};
+static uint32_t meet_panels(const kith_panels *queries, uint32_t box, const kith_panels *panels, uint32_t begin,
+                            uint32_t end, float limit, uint32_t *met) {
+  switch (panels->packing->norm) {
+  case KITH_NORM_1:
+    return meet_body(queries, box, panels, begin, end, limit, met, KITH_NORM_1);
+  case KITH_NORM_MAX:
+    return meet_body(queries, box, panels, begin, end, limit, met, KITH_NORM_MAX);
+  default:
+    return meet_body(queries, box, panels, begin, end, limit, met, KITH_NORM_2);
+  }
+}
+
+INLINE vd size_add(vd size, vd t, kith_norm norm) {
+  if (norm == KITH_NORM_2)
+    return vd_add(size, vd_mul(t, t));
+  return norm == KITH_NORM_1 ? vd_add(size, vd_abs(t)) : vd_max(size, vd_abs(t));
+}
+
+/* As many sums at a time as hide the latency of an addition. */
+INLINE double size_body(const kith_row_pair *rows, kith_norm norm, bool is_f64) {
+  enum { SUMS = 4, STEP = SUMS * D_LANES };
+  const float *a = rows->a, *b = rows->b;
+  const double *a64 = rows->a, *b64 = rows->b;
+  vd sums[SUMS];
+  for (int k = 0; k < SUMS; k++)
+    sums[k] = vd_set(0);
+  uint32_t c = 0;
+  for (; c + STEP <= rows->dim; c += STEP)
+    for (uint32_t k = 0; k < SUMS; k++) {
+      uint32_t at = c + k * D_LANES;
+      vd t = is_f64 ? vd_sub(vd_load_f64(a64 + at), vd_load_f64(b64 + at))
+                    : vd_sub(vd_load_f32(a + at), vd_load_f32(b + at));
+      sums[k] = size_add(sums[k], t, norm);
+    }
+  double parts[STEP];
+  for (int k = 0; k < SUMS; k++)
+    vd_store(parts + k * D_LANES, sums[k]);
+  double size = 0;
+  for (; c < rows->dim; c++)
+    size = kith_norm_add(norm, size, is_f64 ? a64[c] - b64[c] : (double)a[c] - (double)b[c]);
+  for (int i = 0; i < STEP; i++)
+    size = norm == KITH_NORM_MAX ? fmax(size, parts[i]) : size + parts[i];
+  return size;
+}
+
+static double row_size(const kith_row_pair *rows) {
+  switch (rows->norm) {
+  case KITH_NORM_1:
+    return rows->is_f64 ? size_body(rows, KITH_NORM_1, true) : size_body(rows, KITH_NORM_1, false);
+  case KITH_NORM_MAX:
+    return rows->is_f64 ? size_body(rows, KITH_NORM_MAX, true) : size_body(rows, KITH_NORM_MAX, false);
+  default:
+    return rows->is_f64 ? size_body(rows, KITH_NORM_2, true) : size_body(rows, KITH_NORM_2, false);
+  }
+}
+
+#include "engine/cpu/marks_body.h"
+
+const kith_panel_kernels PANEL_TABLE = {
+    .test = test_panels, .test_marks = test_marks, .size = row_size, .meet = meet_panels};

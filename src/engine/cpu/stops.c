@@ -104,7 +104,8 @@ static bool find_partner(const kith_panels *a, uint32_t panel, const kith_panels
                          uint32_t *partner) {
   for (uint32_t tries = 0; tries < b->n_panels; tries++) {
     uint32_t other = (*partner + tries) % b->n_panels;
-    if (b->box_dims == 0 || kith_sketch_gap2(box_of(a, panel), box_of(b, other), b->box_dims) <= box_limit) {
+    if (b->box_dims == 0 ||
+        kith_sketch_gap(b->packing->norm, box_of(a, panel), box_of(b, other), b->box_dims) <= box_limit) {
       *partner = other;
       return true;
     }

@@ -84,8 +84,19 @@ no_column() { echo "kith: boxed.csv has no column '$1' of one value a row: --eps
   "or one number from 0"; }
 check 2 '' "$(no_column q)" kith join boxed.csv --eps-column q
 check 2 '' "$(no_column x,y)" kith join boxed.csv --eps-column x,y
-check 2 '' 'kith: the radius of row 1 is -1 (counted from 0); it must be a finite number, 0 or greater' \
+radius() { echo "kith: $1 (counted from 0), but a radius must be a finite number, 0 or greater"; }
+check 3 '' "$(radius 'standard input: row 1, column 1 is -1')" \
   bash -c 'printf "1,2\n3,-1\n" | "$0" join - --eps-column 1' "$KITH"
+printf 'name,x,y,r\nA,0,0,1\nB,1,nan,2\nC,2,2,nan\n' >radii.csv
+check 3 '' "$(radius "radii.csv: row 2, column 'r' is nan")" kith join radii.csv --columns x,y --eps-column r
+check 2 '' 'kith: the largest radius, that of row 1 (counted from 0), is 6, but in a periodic box it can be at most 5, <*>' \
+  bash -c 'printf "1,2\n3,6\n" | "$0" join - --box 10 --eps-column 1' "$KITH"
+# Columns are called what they are in the file, whichever were chosen.
+of_column() { echo "kith: $1 (counted from 0; invalid rows in all: 1); remove such rows, or skip them (--skip-invalid)"; }
+check 3 '' "$(of_column "radii.csv: row 1, column 'y' is nan")" kith join radii.csv --columns y,x --eps 1
+printf '7,0,0\n7,1,inf\n' >bare.csv
+check 3 '' "$(of_column 'bare.csv: row 1, column 2 is inf')" kith join bare.csv --columns 2,1 --eps 1
+check 3 '' "$(of_column 'bare.csv: row 1, column 2 is inf')" kith join bare.csv --eps-column 0
 usage ' join' '--eps and --eps-column exclude each other' join tiny.csv --eps 1 --eps-column x
 
 # The plan names the space.

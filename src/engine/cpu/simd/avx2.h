@@ -5,10 +5,11 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-enum { LANES = 8, D_LANES = 4 };
+enum { LANES = 8, D_LANES = 4, B_LANES = 4 };
 typedef __m256 vf;
 typedef __m256i vu;
 typedef __m256d vd;
+typedef __m256i vb;
 typedef __m256i vorder;
 
 static inline vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
@@ -95,6 +96,24 @@ static inline void vd_store_f32(float *p, vd a) { _mm_storeu_ps(p, _mm256_cvtpd_
 static inline vf vf_load_narrow(const double *p, vd origin) {
   return _mm256_set_m128(_mm256_cvtpd_ps(vd_sub(vd_load_f64(p + D_LANES), origin)),
                          _mm256_cvtpd_ps(vd_sub(vd_load_f64(p), origin)));
+}
+
+static inline vb vb_load(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+static inline vb vb_repeat(const uint8_t *p) {
+  return _mm256_castpd_si256(_mm256_broadcast_sd((const double *)(const void *)p));
+}
+static inline vb vb_set_byte(uint8_t x) { return _mm256_set1_epi8((char)x); }
+static inline vb vb_set_sum(int64_t x) { return _mm256_set1_epi64x(x); }
+static inline vb vb_or(vb a, vb b) { return _mm256_or_si256(a, b); }
+static inline vb vb_add_bytes(vb a, vb b) { return _mm256_add_epi8(a, b); }
+static inline vb vb_add_sad(vb sum, vb a, vb b) { return _mm256_add_epi64(sum, _mm256_sad_epu8(a, b)); }
+static inline vb vb_max_less(vb most, vb a, vb b) { return _mm256_max_epu8(most, _mm256_sub_epi8(a, b)); }
+static inline uint32_t vb_mask_negative(vb a) { return (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(a)); }
+static inline uint32_t vb_mask_sum_le(vb a, vb bound) {
+  return ~vb_mask_negative(_mm256_cmpgt_epi64(a, bound)) & 15U;
+}
+static inline uint32_t vb_mask_within(vb a, vb bound) {
+  return vb_mask_negative(_mm256_cmpeq_epi64(_mm256_max_epu8(a, bound), bound));
 }
 
 #endif

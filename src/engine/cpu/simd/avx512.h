@@ -5,10 +5,11 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-enum { LANES = 16, D_LANES = 8 };
+enum { LANES = 16, D_LANES = 8, B_LANES = 8 };
 typedef __m512 vf;
 typedef __m512i vu;
 typedef __m512d vd;
+typedef __m512i vb;
 typedef __mmask16 vorder;
 
 static inline vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
@@ -72,6 +73,22 @@ static inline vf vf_load_narrow(const double *p, vd origin) {
   __m256 low = _mm512_cvtpd_ps(vd_sub(vd_load_f64(p), origin));
   __m256 high = _mm512_cvtpd_ps(vd_sub(vd_load_f64(p + D_LANES), origin));
   return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
+
+static inline vb vb_load(const uint8_t *p) { return _mm512_loadu_si512(p); }
+static inline vb vb_repeat(const uint8_t *p) {
+  return _mm512_castpd_si512(_mm512_broadcastsd_pd(_mm_load_sd((const double *)(const void *)p)));
+}
+static inline vb vb_set_byte(uint8_t x) { return _mm512_set1_epi8((char)x); }
+static inline vb vb_set_sum(int64_t x) { return _mm512_set1_epi64(x); }
+static inline vb vb_or(vb a, vb b) { return _mm512_or_si512(a, b); }
+static inline vb vb_add_bytes(vb a, vb b) { return _mm512_add_epi8(a, b); }
+static inline vb vb_add_sad(vb sum, vb a, vb b) { return _mm512_add_epi64(sum, _mm512_sad_epu8(a, b)); }
+static inline vb vb_max_less(vb most, vb a, vb b) { return _mm512_max_epu8(most, _mm512_sub_epi8(a, b)); }
+static inline uint32_t vb_mask_negative(vb a) { return _mm512_movepi64_mask(a); }
+static inline uint32_t vb_mask_sum_le(vb a, vb bound) { return _mm512_cmple_epi64_mask(a, bound); }
+static inline uint32_t vb_mask_within(vb a, vb bound) {
+  return _mm512_testn_epi64_mask(_mm512_subs_epu8(a, bound), _mm512_set1_epi8(-1));
 }
 
 #endif

@@ -1,10 +1,10 @@
-/* Joining all with all: see brute.h.
+/* Joining all with all: see all_pairs.h.
  *
  * Of one set, every pair of points is tested once: a panel meets itself and the panels behind it. Rows of a
  * table, when they are filled in place, are the exception: there every ordered pair is tested, since a piece of
  * work may write only its own rows. Candidates come in chunks that fit the second-level cache, each for all
  * panels of a piece of work. */
-#include "engine/cpu/brute.h"
+#include "engine/cpu/all_pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,9 @@ typedef struct brute_engine {
   kith_brute_task task;
   const kith_panel_kernels *kernels;
   brute_lane *lanes;
-  uint32_t chunk; /* panels */
+  uint32_t chunk;               /* panels */
+  kith_mark_limits mark_limits; /* norms 1 and max */
+  bool quick;                   /* sizes may be computed in any order before the definition is asked */
 } brute_engine;
 
 /* One panel of queries on its way through the candidates. */
@@ -42,30 +44,58 @@ typedef struct visit {
 
 /* ---- the definition ------------------------------------------------------------------------------------ */
 
-#define DEFINE_D2(NAME, TYPE)                                                                                  \
-  static double NAME(const char *a, int64_t stride_a, const char *b, int64_t stride_b, uint32_t dim) {         \
-    double d2 = 0;                                                                                             \
-    for (uint32_t c = 0; c < dim; c++) {                                                                       \
-      double t = (double)*(const TYPE *)(const void *)(a + (int64_t)c * stride_a) -                            \
-                 (double)*(const TYPE *)(const void *)(b + (int64_t)c * stride_b);                             \
-      d2 += t * t;                                                                                             \
-    }                                                                                                          \
-    return d2;                                                                                                 \
+#define DEFINE_SIZE(NAME, TYPE)                                                                                \
+  static double NAME(kith_norm norm, const char *a, int64_t stride_a, const char *b, int64_t stride_b,         \
+                     uint32_t dim) {                                                                           \
+    double size = 0;                                                                                           \
+    for (uint32_t c = 0; c < dim; c++)                                                                         \
+      size = kith_norm_add(norm, size,                                                                         \
+                           (double)*(const TYPE *)(const void *)(a + (int64_t)c * stride_a) -                  \
+                               (double)*(const TYPE *)(const void *)(b + (int64_t)c * stride_b));              \
+    return size;                                                                                               \
   }
-DEFINE_D2(d2_f32, float)
-DEFINE_D2(d2_f64, double)
+DEFINE_SIZE(size_f32, float)
+DEFINE_SIZE(size_f64, double)
 
-double kith_definition(const kith_points *a, uint64_t i, const kith_points *b, uint64_t j) {
+static const char *row_at(const kith_points *points, uint64_t row) {
+  return (const char *)points->data + (int64_t)row * points->row_stride;
+}
+
+double kith_definition(kith_norm norm, const kith_points *a, uint64_t i, const kith_points *b, uint64_t j) {
   if (a->dtype == b->dtype)
-    return (a->dtype == KITH_F32 ? d2_f32 : d2_f64)(
-        (const char *)a->data + (int64_t)i * a->row_stride, a->col_stride,
-        (const char *)b->data + (int64_t)j * b->row_stride, b->col_stride, a->dim);
-  double d2 = 0;
-  for (uint32_t c = 0; c < a->dim; c++) {
-    double t = kith_points_get(a, i, c) - kith_points_get(b, j, c);
-    d2 += t * t;
+    return (a->dtype == KITH_F32 ? size_f32 : size_f64)(norm, row_at(a, i), a->col_stride, row_at(b, j),
+                                                        b->col_stride, a->dim);
+  double size = 0;
+  for (uint32_t c = 0; c < a->dim; c++)
+    size = kith_norm_add(norm, size, kith_points_get(a, i, c) - kith_points_get(b, j, c));
+  return size;
+}
+
+/* Whether a pair belongs. Sums in any order are within 2^-39 of the definition's (docs/exactness.md), and are
+ * asked first: the definition adds one number after the other. */
+static bool pair_belongs(const brute_engine *engine, uint32_t id, uint32_t other) {
+  const kith_brute_task *task = &engine->task;
+  double limit = task->predicate->limit;
+  kith_norm norm = task->predicate->norm;
+  if (engine->quick) {
+    double size = engine->kernels->size(&(kith_row_pair){.norm = norm,
+                                                         .is_f64 = task->a->dtype == KITH_F64,
+                                                         .a = row_at(task->a, id),
+                                                         .b = row_at(task->b, other),
+                                                         .dim = task->a->dim});
+    if (size < limit * (1 - 0x1p-38))
+      return true;
+    if (size > limit * (1 + 0x1p-38))
+      return false;
   }
-  return d2;
+  return kith_definition(norm, task->a, id, task->b, other) <= limit;
+}
+
+/* Whether rows lie as kernels need them, and sizes close to the limit do not underflow. */
+static bool may_be_quick(const kith_brute_task *task) {
+  int64_t width = task->a->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
+  return task->predicate->filter && task->a->dtype == task->b->dtype && task->a->col_stride == width &&
+         task->b->col_stride == width;
 }
 
 /* ---- what becomes of hits ------------------------------------------------------------------------------ */
@@ -88,7 +118,7 @@ static uint32_t settle(const visit *v, const kith_panel_hit *hit, uint32_t candi
   const uint32_t *ids = task->candidates->ids + (size_t)candidates * KITH_PANEL + hit->first;
   for (; undecided; undecided &= undecided - 1) {
     uint32_t i = (uint32_t)__builtin_ctz(undecided);
-    if (ids[i] != UINT32_MAX && kith_definition(task->a, id, task->b, ids[i]) <= task->predicate->limit)
+    if (ids[i] != UINT32_MAX && pair_belongs(v->engine, id, ids[i]))
       belongs |= UINT32_C(1) << i;
   }
   return belongs;
@@ -171,7 +201,8 @@ static uint32_t list_all(const visit *v, kith_panel_hit *hits) {
   return n;
 }
 
-static void meet_panel(visit *v, uint32_t candidates) {
+/* Tests by products. */
+static uint32_t test_products(const visit *v, uint32_t candidates) {
   const kith_panels *a = v->queries;
   const kith_panels *b = v->engine->task.candidates;
   const kith_packing *packing = b->packing;
@@ -186,8 +217,31 @@ static void meet_panel(visit *v, uint32_t candidates) {
                           .end = v->end};
   pair.limits = kith_panel_limits_make(v->engine->task.predicate, packing->dim,
                                        (a->norms2[v->panel] + b->norms2[candidates]) / 2);
-  uint32_t n = pair.limits.out == -INFINITY ? list_all(v, v->lane->hits)
-                                            : v->engine->kernels->test(&pair, v->lane->hits);
+  return pair.limits.out == -INFINITY ? list_all(v, v->lane->hits)
+                                      : v->engine->kernels->test(&pair, v->lane->hits);
+}
+
+static uint32_t test_marks(const visit *v, uint32_t candidates) {
+  const kith_panels *a = v->queries;
+  const kith_panels *b = v->engine->task.candidates;
+  const kith_packing *packing = b->packing;
+  if (packing->marks_per_unit == 0)
+    return list_all(v, v->lane->hits);
+  kith_mark_pair pair = {.norm = packing->norm,
+                         .groups = kith_mark_groups(packing),
+                         .stride = packing->mark_stride,
+                         .queries = a->marks + v->panel * kith_mark_panel_bytes(packing),
+                         .candidates = b->marks + candidates * kith_mark_panel_bytes(packing),
+                         .first = v->first,
+                         .end = v->end,
+                         .cut = a->cut[v->panel] || b->cut[candidates],
+                         .limits = v->engine->mark_limits};
+  return v->engine->kernels->test_marks(&pair, v->lane->hits);
+}
+
+static void meet_panel(visit *v, uint32_t candidates) {
+  bool products = v->engine->task.predicate->norm == KITH_NORM_2;
+  uint32_t n = products ? test_products(v, candidates) : test_marks(v, candidates);
   for (uint32_t i = 0; i < n; i++)
     take_hit(v, &v->lane->hits[i], candidates);
   v->tally->tested += (uint64_t)(v->end - v->first) * KITH_PANEL;
@@ -268,24 +322,39 @@ void kith_brute_finish_row(const kith_space *space, const kith_points *a, const 
                            const kith_row *row) {
   sort_row(row->ids, row->n);
   for (uint64_t i = 0; row->distances && i < row->n; i++)
-    row->distances[i] = kith_space_distance(space, kith_definition(a, id, b, row->ids[i]));
+    row->distances[i] = kith_space_distance(space, kith_definition(space->norm, a, id, b, row->ids[i]));
+}
+
+/* Copies the marks of a point to place i of the window. */
+static void copy_marks(const kith_panels *from, size_t panel, size_t at, kith_panels *to, uint32_t i) {
+  const uint8_t *marks = from->marks + panel * kith_mark_panel_bytes(from->packing);
+  for (size_t g = 0; g < kith_mark_groups(from->packing); g++)
+    memcpy(to->marks + (g * KITH_PANEL + i) * KITH_MARK_COLUMNS,
+           marks + (g * KITH_PANEL + at) * KITH_MARK_COLUMNS, KITH_MARK_COLUMNS);
+  to->cut[0] = (i > 0 && to->cut[0]) || from->cut[panel];
+}
+
+static void copy_coords(const kith_panels *from, size_t panel, size_t at, kith_panels *to, uint32_t i) {
+  const kith_packing *packing = from->packing;
+  for (uint32_t c = 0; c < packing->dim; c++)
+    to->coords[(size_t)c * KITH_PANEL + i] = from->coords[(panel * packing->dim + c) * KITH_PANEL + at];
+  for (uint32_t s = 0; s < packing->n_stops; s++)
+    to->rests[(size_t)s * KITH_PANEL + i] = from->rests[(panel * packing->n_stops + s) * KITH_PANEL + at];
+  to->halves[i] = from->halves[panel * KITH_PANEL + at];
+  if (i == 0 || from->norms2[panel] > to->norms2[0])
+    to->norms2[0] = from->norms2[panel];
 }
 
 /* Copies position p of the queries to place i of the lane's window. */
 static void copy_query(const visit *v, uint32_t p, uint32_t i) {
   const kith_panels *from = v->engine->task.queries;
   kith_panels *to = &v->lane->window;
-  const kith_packing *packing = from->packing;
   size_t panel = p / KITH_PANEL;
-  size_t at = p % KITH_PANEL;
-  for (uint32_t c = 0; c < packing->dim; c++)
-    to->coords[(size_t)c * KITH_PANEL + i] = from->coords[(panel * packing->dim + c) * KITH_PANEL + at];
-  for (uint32_t s = 0; s < packing->n_stops; s++)
-    to->rests[(size_t)s * KITH_PANEL + i] = from->rests[(panel * packing->n_stops + s) * KITH_PANEL + at];
-  to->halves[i] = from->halves[p];
   to->ids[i] = from->ids[p];
-  if (i == 0 || from->norms2[panel] > to->norms2[0])
-    to->norms2[0] = from->norms2[panel];
+  if (from->marks)
+    copy_marks(from, panel, p % KITH_PANEL, to, i);
+  else
+    copy_coords(from, panel, p % KITH_PANEL, to, i);
   for (uint32_t d = 0; d < from->box_dims; d++) {
     float low = from->low[d * from->box_stride + panel];
     float high = from->high[d * from->box_stride + panel];
@@ -399,6 +468,30 @@ static void destroy(kith_engine *base) {
   kith_free(engine);
 }
 
+static bool make_marks_window(kith_memory *memory, kith_panels *window) {
+  size_t bytes = kith_mark_panel_bytes(window->packing);
+  window->marks = kith_alloc(memory, bytes);
+  window->cut = kith_alloc(memory, sizeof *window->cut);
+  if (window->marks)
+    memset(window->marks, 0, bytes);
+  return window->marks && window->cut;
+}
+
+static bool make_coords_window(kith_memory *memory, kith_panels *window) {
+  const kith_packing *packing = window->packing;
+  uint64_t column = KITH_PANEL * sizeof(float);
+  window->coords = kith_alloc(memory, packing->dim * column);
+  window->halves = kith_alloc(memory, column);
+  window->rests = kith_alloc(memory, packing->n_stops * column);
+  window->norms2 = kith_alloc(memory, sizeof(double));
+  if (!window->coords || !window->halves || !window->rests || !window->norms2)
+    return false;
+  memset(window->coords, 0, packing->dim * column);
+  memset(window->rests, 0, packing->n_stops * column);
+  memset(window->halves, 0, column);
+  return true;
+}
+
 /* A panel with room for one window's queries. */
 static kith_status make_window(kith_context *ctx, const kith_panels *queries, kith_panels *window) {
   const kith_packing *packing = queries->packing;
@@ -407,17 +500,11 @@ static kith_status make_window(kith_context *ctx, const kith_panels *queries, ki
   *window = (kith_panels){.packing = packing, .n = KITH_PANEL, .n_panels = 1, .box_dims = queries->box_dims};
   window->box_stride = KITH_PANEL;
   window->ids = kith_alloc(memory, KITH_PANEL * sizeof(uint32_t));
-  window->coords = kith_alloc(memory, packing->dim * column);
-  window->halves = kith_alloc(memory, column);
-  window->rests = kith_alloc(memory, packing->n_stops * column);
-  window->norms2 = kith_alloc(memory, sizeof(double));
   window->low = kith_alloc(memory, 2 * KITH_SKETCH_DIMS * column);
-  if (!window->ids || !window->coords || !window->halves || !window->rests || !window->norms2 || !window->low)
+  bool made = queries->marks ? make_marks_window(memory, window) : make_coords_window(memory, window);
+  if (!made || !window->ids || !window->low)
     return kith_fail_memory(ctx, (packing->dim + 32) * column, "the buffers of the threads");
   window->high = window->low + (size_t)KITH_SKETCH_DIMS * KITH_PANEL;
-  memset(window->coords, 0, packing->dim * column);
-  memset(window->rests, 0, packing->n_stops * column);
-  memset(window->halves, 0, column);
   return KITH_OK;
 }
 
@@ -432,8 +519,10 @@ static const kith_panel_kernels *kernels_for(kith_isa_level isa) {
   return &kith_panel_scalar;
 }
 
-static uint32_t chunk_panels(uint32_t dim) {
-  uint32_t fit = CHUNK_BYTES / (uint32_t)(dim * KITH_PANEL * sizeof(float));
+static uint32_t chunk_panels(const kith_packing *packing) {
+  size_t bytes =
+      packing->norm == KITH_NORM_2 ? packing->dim * KITH_PANEL * sizeof(float) : kith_mark_panel_bytes(packing);
+  uint32_t fit = CHUNK_BYTES / (uint32_t)bytes;
   return fit < 1 ? 1 : fit > CHUNK_PANELS ? CHUNK_PANELS : fit;
 }
 
@@ -452,7 +541,9 @@ kith_status kith_engine_brute_create(kith_context *ctx, const kith_brute_task *t
                            .ctx = ctx,
                            .task = *task,
                            .kernels = kernels_for(ctx->isa),
-                           .chunk = chunk_panels(task->queries->packing->dim),
+                           .chunk = chunk_panels(task->queries->packing),
+                           .mark_limits = kith_mark_limits_make(task->predicate, task->queries->packing),
+                           .quick = may_be_quick(task),
                            .lanes = kith_alloc(&ctx->memory, ctx->threads * sizeof(brute_lane))};
   if (!engine->lanes) {
     destroy(&engine->base);

@@ -1,7 +1,7 @@
 /* Preparing a join of all with all: decide, put the points in order, pack them, make the engine. */
 #include "ops/join.h"
 
-#include "index/halve.h"
+#include "index/marks.h"
 #include "plan/sample.h"
 
 #include <stdlib.h>
@@ -18,11 +18,12 @@ static kith_status find_columns(kith_join *j) {
   packing->centre = kith_alloc(&j->ctx->memory, 2 * dim * sizeof(double));
   if (!packing->columns || !packing->centre)
     return kith_fail_memory(j->ctx, bytes, "planning");
+  packing->norm = j->predicate.norm;
   double *middle = packing->centre + dim;
   kith_status status = kith_sample_columns(j->ctx, j->b, !j->options.no_reorder, packing->columns, middle);
   for (uint32_t c = 0; c < dim && !status; c++)
     packing->centre[c] = middle[packing->columns[c]];
-  if (!j->options.no_shortc)
+  if (!j->options.no_shortc && packing->norm == KITH_NORM_2)
     kith_packing_offer_stops(packing);
   return status;
 }
@@ -33,9 +34,9 @@ static int compare_doubles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Whether the kernel's rounding leaves few pairs in doubt: nine tenths of the points of a sample must be so
- * close to the centre that the band is narrow beside eps. */
-static bool is_precise(const kith_join *j) {
+/* Whether the kernel's rounding leaves few pairs in doubt: for products, nine tenths of the points of a sample
+ * must be so close to the centre that the band is narrow beside eps. */
+static bool products_are_precise(const kith_join *j) {
   enum { ROWS = 65 };
   const kith_packing *packing = &j->packing;
   double norms2[ROWS];
@@ -56,60 +57,27 @@ static bool is_precise(const kith_join *j) {
   return (2.0 * packing->dim + 10) * 0x1p-24 * norms2[strata * 9 / 10] < j->predicate.limit / 16;
 }
 
+/* The same for marks, which are chosen here. */
+static bool marks_are_precise(kith_join *j) {
+  static const double FEW = 1.0 / 16;
+  kith_packing *packing = &j->packing;
+  double doubt = kith_marks_choose(packing, &j->predicate, j->b, j->box, j->box + packing->dim);
+  uint32_t groups = kith_mark_groups(packing);
+  bool looks = !j->options.no_shortc;
+  packing->mark_stride = !looks                         ? groups
+                         : packing->norm == KITH_NORM_1 ? (groups < 16 ? 4 : (groups + 3) / 4)
+                                                        : (groups < 16 ? 8 : (groups + 1) / 2);
+  return doubt < FEW;
+}
+
 static kith_sketch sketch_of(const kith_join *j) {
-  return (kith_sketch){.dim = j->a->dim,
+  return (kith_sketch){.norm = j->predicate.norm,
+                       .dim = j->a->dim,
                        .columns = j->packing.columns,
                        .low = j->box,
                        .high = j->box + j->a->dim,
                        .split = j->brute_choice.split,
                        .groups = j->brute_choice.groups};
-}
-
-/* Sketches of rows, many at a time. */
-enum { SKETCH_BLOCK = 512 };
-typedef struct sketching {
-  const kith_sketch *sketch;
-  const kith_points *points;
-  const uint32_t *ids;
-  uint32_t n;
-  float *values;
-} sketching;
-
-static void sketch_block(void *argument, uint64_t block) {
-  const sketching *s = argument;
-  uint64_t begin = block * SKETCH_BLOCK;
-  uint64_t end = begin + SKETCH_BLOCK < s->n ? begin + SKETCH_BLOCK : s->n;
-  for (uint64_t i = begin; i < end; i++)
-    kith_sketch_point(s->sketch, s->points, s->ids[i], s->values + i, s->n);
-}
-
-/* Puts ids in the order of the sketch. */
-static kith_status order_ids(kith_join *j, const kith_points *points, uint32_t *ids, uint32_t n) {
-  kith_memory *memory = &j->ctx->memory;
-  kith_sketch sketch = sketch_of(j);
-  uint32_t dims = kith_sketch_dims(&sketch);
-  uint64_t bytes = (uint64_t)n * (dims * sizeof(float) + 2 * sizeof(uint32_t));
-  float *values = kith_alloc(memory, (uint64_t)n * dims * sizeof(float));
-  uint32_t *order = kith_alloc(memory, n * sizeof *order);
-  uint32_t *copy = kith_alloc(memory, n * sizeof *copy);
-  sketching s = {.sketch = &sketch, .points = points, .ids = ids, .n = n, .values = values};
-  kith_status status;
-  if (!values || !order || !copy) {
-    status = kith_fail_memory(j->ctx, bytes, "ordering the points");
-    goto done;
-  }
-  kith_each_unless_cancelled(j->ctx, (n + SKETCH_BLOCK - 1) / SKETCH_BLOCK, sketch_block, &s);
-  if ((status = kith_check_cancel(j->ctx)) ||
-      (status = kith_halve(j->ctx, values, n, dims, n, KITH_PANEL, order)))
-    goto done;
-  memcpy(copy, ids, n * sizeof *ids);
-  for (uint32_t i = 0; i < n; i++)
-    ids[i] = copy[order[i]];
-done:
-  kith_free(values);
-  kith_free(order);
-  kith_free(copy);
-  return status;
 }
 
 static kith_status pack(kith_join *j, const kith_points *points, uint64_t invalid, kith_panels *panels) {
@@ -126,7 +94,7 @@ static kith_status pack(kith_join *j, const kith_points *points, uint64_t invali
   kith_sketch sketch = sketch_of(j);
   bool ordered = kith_sketch_dims(&sketch) > 0;
   if (ordered)
-    status = order_ids(j, points, panels->ids, panels->n);
+    status = kith_panels_order(j->ctx, points, &sketch, panels->ids, panels->n);
   if (!status)
     status = kith_panels_pack(j->ctx, points, &j->packing, panels);
   if (!status && ordered)
@@ -135,17 +103,18 @@ static kith_status pack(kith_join *j, const kith_points *points, uint64_t invali
 }
 
 kith_status kith_join_choose_brute(kith_join *j, const kith_question *question) {
-  bool knows = j->space.norm == KITH_NORM_2 && j->space.lattice.n == 0 && !j->limits;
+  bool knows = j->space.lattice.n == 0 && !j->limits;
   if (!knows && j->options.brute)
-    return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
-                     "brute force knows one radius and no box, and the metrics euclidean, cosine, angular and "
-                     "haversine only");
+    return kith_fail(j->ctx, KITH_ERR_ARGUMENT, "brute force knows one radius for all points, and no box");
   bool may = knows && j->options.algorithm == KITH_ALGORITHM_AUTO && j->predicate.filter &&
              j->a->dim >= MIN_DIM && j->options.cell_side == 0;
   if (!may && !j->options.brute)
     return KITH_OK;
   kith_status status = find_columns(j);
-  if (status || (!j->options.brute && !is_precise(j)))
+  if (status)
+    return status;
+  bool precise = j->packing.norm == KITH_NORM_2 ? products_are_precise(j) : marks_are_precise(j);
+  if (!precise && !j->options.brute)
     return status;
   status = kith_choose_brute(j->ctx, question, &j->choice, j->packing.columns, KITH_PANEL, &j->brute_choice);
   j->all_with_all = !status && j->brute_choice.brute;
@@ -160,7 +129,7 @@ kith_status kith_join_prepare_brute(kith_join *j) {
   if (status)
     return status;
   kith_sketch sketch = sketch_of(j);
-  float box_limit = kith_sketch_reach2(&sketch, &j->predicate);
+  float box_limit = kith_sketch_reach(&sketch, &j->predicate);
   kith_packing_choose_stops(&j->packing, j->one_set ? &j->panels_b : &j->panels_a, &j->panels_b, &j->predicate,
                             box_limit);
   kith_brute_task task = {.predicate = &j->predicate,

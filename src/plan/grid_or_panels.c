@@ -30,7 +30,7 @@ static const double BOX_COLUMN = 5; /* comparing a box with a vector of boxes, p
 typedef struct trial {
   const kith_question *question;
   kith_sketch sketch;
-  float reach2;
+  float reach;
   uint32_t n;     /* points drawn */
   uint32_t panel; /* points of a panel; */
   uint32_t group; /* as many of those drawn stand for it */
@@ -78,7 +78,7 @@ static kith_sketch_box box_of(const trial *t, uint32_t box) {
 }
 
 static bool boxes_meet(const trial *t, uint32_t a, uint32_t b) {
-  return kith_sketch_gap2(box_of(t, a), box_of(t, b), kith_sketch_dims(&t->sketch)) <= t->reach2;
+  return kith_sketch_gap(t->sketch.norm, box_of(t, a), box_of(t, b), kith_sketch_dims(&t->sketch)) <= t->reach;
 }
 
 /* Finds the share of the panels that a panel meets. */
@@ -100,10 +100,12 @@ static kith_status try_sketch(kith_context *ctx, trial *t) {
   return KITH_OK;
 }
 
-/* The cost of a query that meets a share of the panels. */
+/* The cost of a query that meets a share of the panels. Marks take two instructions for 8 columns of half a
+ * vector. */
 static double cost_of(const trial *t, double share, uint32_t box_dims) {
   double n = (double)t->question->candidates->n;
-  double tests = share * n / VECTOR * (t->sketch.dim + TEST_EXTRA);
+  double columns = t->sketch.norm == KITH_NORM_2 ? t->sketch.dim : 4 * ceil(t->sketch.dim / 8.0);
+  double tests = share * n / VECTOR * (columns + TEST_EXTRA);
   return tests + n / t->panel / VECTOR * BOX_COLUMN * box_dims / t->panel;
 }
 
@@ -211,10 +213,14 @@ kith_status kith_choose_brute(kith_context *ctx, const kith_question *question, 
   *choice = (kith_brute_choice){.brute = question->brute, .share = 1};
   trial t = {.question = question,
              .panel = group,
-             .sketch = {.dim = dim, .columns = columns, .low = question->min, .high = question->max}};
-  t.reach2 = kith_sketch_reach2(&t.sketch, question->predicate);
+             .sketch = {.norm = question->predicate->norm,
+                        .dim = dim,
+                        .columns = columns,
+                        .low = question->min,
+                        .high = question->max}};
+  t.reach = kith_sketch_reach(&t.sketch, question->predicate);
   t.least = cost_of(&t, 1, 0);
-  bool wants_order = isfinite(t.reach2) && (!question->brute || question->index_dims);
+  bool wants_order = isfinite(t.reach) && (!question->brute || question->index_dims);
   kith_status status = allocate(ctx, &t);
   if (!status && wants_order) {
     size_sample(&t);

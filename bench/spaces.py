@@ -1,0 +1,158 @@
+"""Metrics and boxes beside the Euclidean metric in open space: spaces.py BUILD_DIR [--engine cpu|cuda] [--json OUT]
+
+Every metric gets the eps at which it finds about as many pairs as the Euclidean one, and every box the eps of open
+space, so that ratios compare equal answers. Both sides of a ratio take turns, and each counts with its fastest run.
+Needs nothing but Python: it runs where the GPU is.
+"""
+import argparse
+import array
+import json
+import math
+import pathlib
+import random
+import subprocess
+
+from points import generate
+
+# All points lie in the brick of the first; those of the second, which is smaller, are wrapped into it.
+TRICLINIC = ("box=1,1.1547005383792517,1,90,90,60", "box=1,1,1,90,90,60")
+NORMS = ("manhattan", "chebyshev")
+
+# name, generator, dimension, points (on a GPU), points (on a CPU), eps values, what, spaces
+ROWS = [("Unif3D", "unif", 3, 10_000_000, 2_000_000, (0.005, 0.01), ("count", "table"),
+         NORMS + ("box=1,1,1",) + TRICLINIC),
+        ("Unif2D", "unif", 2, 10_000_000, 2_000_000, (0.001,), ("count", "table"), NORMS + ("box=1,1",)),
+        ("Unif6D", "unif", 6, 2_000_000, 200_000, (0.1,), ("count", "table"), NORMS + ("box=1,1,1,1,1,1",)),
+        ("Syn16D", "expo", 16, 500_000, 50_000, (0.04,), ("count", "table"), NORMS + ("cosine", "angular")),
+        ("Syn64D", "expo", 64, 500_000, 20_000, (0.16,), ("count", "table"), NORMS + ("cosine", "angular"))]
+SPHERE = 1_000_000
+SPHERE_EPS = (0.1, 0.5)  # degrees
+
+
+def bench(options, path, eps, what, space, repeats):
+    """One program's JSON, or the reason why there is none."""
+    program = [options.build / "bench" / "kith_bench", path, repr(eps), what, str(repeats), "0", options.engine, space]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"failed": done.stderr.strip()}
+    return json.loads(done.stdout)
+
+
+def matching_eps(options, path, space, pairs, eps):
+    """The eps at which a metric finds about so many pairs: between two that find fewer and more."""
+    low, high = 0.0, math.inf
+    for _ in range(24):
+        found = bench(options, path, eps, "count", space, 1)
+        if "failed" in found or abs(found["pairs"] - pairs) <= 0.03 * pairs:
+            return eps
+        if found["pairs"] < pairs:
+            low = eps
+        else:
+            high = eps
+        eps = math.sqrt(low * high) if low > 0 and high < math.inf else eps * (1.6 if low > 0 else 0.6)
+    return eps
+
+
+def compare(options, row, plain, other):
+    """Adds both sides of a ratio, each a path, an eps and a space, to a row."""
+    for _ in range(options.rounds):
+        for side, (path, eps, space) in (("plain", plain), ("other", other)):
+            now = bench(options, path, eps, row["what"], space, options.repeats)
+            if "failed" in now:
+                return row | now
+            best = row.get(side)
+            if not best or min(now["seconds"]) < min(best["seconds"]):
+                row[side] = now
+    row["ratio"] = min(row["other"]["seconds"]) / min(row["plain"]["seconds"])
+    return row
+
+
+def show(row):
+    if "failed" in row:
+        return print(f"| {row['name']} | {row['what']} | {row['space']} | {row['failed']} |", flush=True)
+    plain, other = row["plain"], row["other"]
+    print(f"| {row['name']} | {row['what']} | {row['space']}, {other['eps']:.4g} | {plain['pairs']:.3g}, "
+          f"{other['pairs']:.3g} | {1e3 * min(plain['seconds']):.3g} | {1e3 * min(other['seconds']):.3g} | "
+          f"{row['ratio']:.2f} |", flush=True)
+
+
+def measure(options, name, path, eps, whats, spaces):
+    """Rows for the points of one file."""
+    pairs = bench(options, path, eps, "count", "euclidean", 1)["pairs"]
+    for space in spaces:
+        mine = eps if space.startswith("box") else matching_eps(options, path, space, pairs, start_eps(space, eps))
+        for what in whats:
+            row = {"name": f"{name} {eps:g}", "what": what, "space": space}
+            row = compare(options, row, (path, eps, "euclidean"), (path, mine, space))
+            show(row)
+            yield row
+
+
+def start_eps(space, eps):
+    """Somewhere to begin: cosines and angles do not have the scale of the coordinates."""
+    return {"cosine": 0.05, "angular": 18.0}.get(space, eps)
+
+
+def write_npy(path, rows, columns):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({len(rows) // columns}, {columns}), }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + rows.tobytes())
+
+
+def make_sphere(build, n):
+    """Places on the sphere, uniform, as degrees and as unit vectors."""
+    places, vectors = (build / "bench" / "data" / f"sphere-{kind}-{n}.npy" for kind in ("places", "vectors"))
+    if not vectors.exists():
+        rng = random.Random(1)
+        degrees, units = array.array("d"), array.array("d")
+        for _ in range(n):
+            lon, z = rng.uniform(-180, 180), rng.uniform(-1, 1)
+            around = math.sqrt(1 - z * z)
+            degrees.extend((lon, math.degrees(math.asin(z))))
+            units.extend((around * math.cos(math.radians(lon)), around * math.sin(math.radians(lon)), z))
+        places.parent.mkdir(parents=True, exist_ok=True)
+        write_npy(places, degrees, 2)
+        write_npy(vectors, units, 3)
+    return places, vectors
+
+
+def measure_sphere(options):
+    places, vectors = make_sphere(options.build, SPHERE // options.less)
+    for degrees in SPHERE_EPS:
+        chord = 2 * math.sin(math.radians(degrees / 2))
+        for what in ("count", "table"):
+            row = {"name": f"Sphere {degrees:g}", "what": what, "space": "haversine"}
+            row = compare(options, row, (vectors, chord, "euclidean"), (places, degrees, "haversine"))
+            show(row)
+            yield row
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("build", type=pathlib.Path)
+    arguments.add_argument("--engine", choices=("cpu", "cuda", "device"), default="cpu")
+    arguments.add_argument("--json", type=pathlib.Path, help="where to leave all figures")
+    arguments.add_argument("--only", default="", help="rows whose names begin so")
+    arguments.add_argument("--repeats", type=int, default=3, help="warm runs of a program")
+    arguments.add_argument("--rounds", type=int, default=3, help="programs of each side")
+    arguments.add_argument("--less", type=int, default=1, help="so many times fewer points: to see that it works")
+    options = arguments.parse_args()
+    options.build = options.build.resolve()
+    print("| data, eps | result | space, its eps | pairs | euclidean, ms | space, ms | ratio |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    results = []
+    for name, kind, dim, on_gpu, on_cpu, radii, whats, spaces in ROWS:
+        if not name.startswith(options.only):
+            continue
+        n = (on_cpu if options.engine == "cpu" else on_gpu) // options.less
+        path = generate(options.build, kind, dim, n)
+        for eps in radii:
+            results += measure(options, name, path, eps, whats, spaces)
+    if "Sphere".startswith(options.only):
+        results += measure_sphere(options)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

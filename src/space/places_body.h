@@ -1,0 +1,24 @@
+/* The body of places.h: include with PLACES_KERNEL defined as the name of the function to make. */
+#include "space/places.h"
+
+#include "space/degrees.h"
+
+static void sines_of(const double *degrees, uint32_t n, double *sine, double *cosine) {
+  for (uint32_t i = 0; i < n; i++) {
+    kith_sine_cosine both = kith_sine_cosine_of_turn(degrees[i]);
+    sine[i] = both.sine;
+    cosine[i] = both.cosine;
+  }
+}
+
+void PLACES_KERNEL(const double *lon, const double *lat, uint32_t n, double *places) {
+  double along_sine[KITH_PLACES], along_cosine[KITH_PLACES];
+  double up_sine[KITH_PLACES], up_cosine[KITH_PLACES];
+  sines_of(lon, n, along_sine, along_cosine);
+  sines_of(lat, n, up_sine, up_cosine);
+  for (uint32_t i = 0; i < n; i++) {
+    places[3 * i] = up_cosine[i] * along_cosine[i];
+    places[3 * i + 1] = up_cosine[i] * along_sine[i];
+    places[3 * i + 2] = up_sine[i];
+  }
+}
