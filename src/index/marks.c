@@ -20,6 +20,8 @@ static double place_of(const kith_packing *packing, const kith_points *points, u
 }
 
 kith_mark_limits kith_mark_limits_make(const kith_predicate *predicate, const kith_packing *packing) {
+  if (packing->marks_per_unit == 0) /* the limit may be infinite, then */
+    return (kith_mark_limits){0};
   double marks = predicate->limit * packing->marks_per_unit;
   double terms = packing->norm == KITH_NORM_1 ? packing->dim : 1;
   return (kith_mark_limits){.out = (int64_t)(marks * (1 + 0x1p-38) + terms + 0x1p-20),
