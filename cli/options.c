@@ -88,15 +88,15 @@ const option_entry OPTIONS[] = {
     {JOINS, "memory", 0, "SIZE", OPTION_SIZE, FIELD(memory), .low = 1, .high = 1e18, .group = MACHINE,
      .help = "memory to use: 2G, 512MiB (default: 60 % of what is free)"},
     {JOINS, "engine", 0, "E", OPTION_CHOICE, FIELD(engine), .choices = "auto|cpu|cuda|hybrid", .group = MACHINE,
-     .help = "auto, cpu, cuda or hybrid (CPU and GPU on one join); see 'kith devices' (default: auto)"},
+     .help = "auto, cpu, cuda or hybrid (both share the join);\nsee 'kith devices' (default: auto)"},
     {JOINS, "device", 0, "D", OPTION_TEXT, FIELD(device), .group = MACHINE,
-     .help = "which GPU, counted from 0; several share a join: 0,1 or all (default: 0)"},
+     .help = "which GPU, counted from 0 (default: 0); several share a\njoin: 0,1 or all"},
     {JOINS, "device-memory", 0, "SIZE", OPTION_SIZE, FIELD(device_memory), .low = 1, .high = 1e18,
      .group = MACHINE, .help = "memory of the GPU to use (default: what is free)"},
 
     {JOINS, "partition", 0, "P", OPTION_CHOICE, FIELD(partition),
      .choices = "dynamic|static-queries|static-candidates", .group = MACHINE,
-     .help = "how engines share: dynamic, static-queries or static-candidates (default: dynamic)"},
+     .help = "how engines share: dynamic, static-queries or\nstatic-candidates (default: dynamic)"},
 
     {JOINS, "batch-rows", 0, "N", OPTION_COUNT, FIELD(batch_rows), .low = 1, .high = 4294967295.0,
      .group = TUNING, .help = "at most N points a batch when the result is written"},

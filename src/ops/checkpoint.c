@@ -82,6 +82,7 @@ static uint64_t hash_plan(const kith_join *j) {
   uint64_t hash = kith_hash(&report->cell_side, sizeof report->cell_side, report->cells);
   const uint64_t kind[] = {j->on_gpu,
                            j->all_with_all,
+                           j->in_ego_order,
                            report->index_dims,
                            j->brute_choice.split,
                            j->brute_choice.groups,
@@ -139,6 +140,10 @@ kith_status kith_join_record(kith_join *j, const kith_recording *recording) {
     return kith_fail(j->ctx, KITH_ERR_ARGUMENT, "checkpoint_seconds is %g; it must be 0 or greater", *seconds);
   if (recording->a->device || (recording->b && recording->b->device))
     return kith_fail(j->ctx, KITH_ERR_UNSUPPORTED, "a checkpoint is for points in host memory");
+  if (j->shared && !j->options.sorted)
+    return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
+                     "engines that share a join leave rows in an order of their own, so that a checkpoint needs "
+                     "sorted rows");
   *seconds = *seconds > 0 ? *seconds : DEFAULT_SECONDS;
   kith_status status = identify(j, recording, &identity);
   if (!status)

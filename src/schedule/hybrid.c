@@ -57,6 +57,7 @@ typedef struct sample {
   uint64_t work;
   _Atomic uint32_t next[KITH_MAX_MEMBERS];
   double seconds[KITH_MAX_MEMBERS];
+  double light_seconds[SAMPLES]; /* of each entry, on the members at the light end together */
 } sample;
 
 /* One run of the deque. */
@@ -335,19 +336,6 @@ static void sum_pairs(hybrid *h, const kith_work *work) {
     deque->pairs[e + 1] += deque->pairs[e];
 }
 
-static void open_deque(hybrid *h, const kith_work *work, double share) {
-  uint32_t active[2] = {0, 0};
-  for (uint32_t i = 0; i < h->n_members; i++)
-    active[h->members[i].public.end] += h->members[i].gone ? 0 : 1;
-  int64_t cut = -1;
-  if (h->partition == KITH_PARTITION_QUERIES)
-    cut = kith_deque_find(&h->deque, h->deque.queries, share);
-  else if (h->partition == KITH_PARTITION_CANDIDATES)
-    cut = kith_deque_find(&h->deque, h->deque.work, share);
-  kith_deque_open(&h->deque, cut, active);
-  sum_pairs(h, work);
-}
-
 /* How far apart the two ends were done, as a part of the whole. */
 static void note_imbalance(shared_run *r, double now) {
   hybrid *h = r->h;
@@ -401,8 +389,11 @@ static void run_sample(shared_run *r, member *m, uint32_t lane, bool reports) {
     status = m->public.engine->run(m->public.engine, lane, &work, &tally);
   }
   uint32_t i;
-  while (m->manner != TAKES_BLOCKS && !status && (i = atomic_fetch_add(&s->next[number], 1)) < s->n)
+  while (m->manner != TAKES_BLOCKS && !status && (i = atomic_fetch_add(&s->next[number], 1)) < s->n) {
+    double began_entry = kith_seconds();
     status = run_block(r->h, m, lane, &work, s->entries[i], &tally);
+    s->light_seconds[i] = (kith_seconds() - began_entry) / m->lanes;
+  }
   pthread_mutex_lock(&r->h->lock);
   s->seconds[number] += (kith_seconds() - began) / m->lanes;
   pthread_mutex_unlock(&r->h->lock);
@@ -425,6 +416,39 @@ static double find_share(shared_run *r) {
   return kith_hybrid_share(&spec);
 }
 
+/* Where the deque is to be cut, so that by the sample both ends take equally long: the heavy one for the work
+ * before it, at the pace of the whole sample; the light one for the entries behind it, each as long as the
+ * sample's nearest. */
+static uint32_t find_cut(const shared_run *r, double share) {
+  const kith_deque *deque = &r->h->deque;
+  const sample *s = &r->sample;
+  double light = 0;
+  for (uint32_t i = 0; i < s->n; i++)
+    light += s->light_seconds[i];
+  if (s->n == 0 || light <= 0 || share <= 0)
+    return kith_deque_find(deque, deque->work, share);
+  double heavy = light * (1 - share) / share; /* of the whole sample: what the shares say */
+  double behind = light;
+  uint32_t i = 0;
+  while (i < s->n && heavy * (double)deque->work[s->entries[i]] / (double)deque->work[deque->n] < behind)
+    behind -= s->light_seconds[i++];
+  return i < s->n ? s->entries[i] : deque->n;
+}
+
+static void open_deque(shared_run *r, double share) {
+  hybrid *h = r->h;
+  uint32_t active[2] = {0, 0};
+  for (uint32_t i = 0; i < h->n_members; i++)
+    active[h->members[i].public.end] += h->members[i].gone ? 0 : 1;
+  int64_t cut = -1;
+  if (h->partition == KITH_PARTITION_QUERIES)
+    cut = kith_deque_find(&h->deque, h->deque.queries, share);
+  else if (h->partition == KITH_PARTITION_CANDIDATES)
+    cut = find_cut(r, share);
+  kith_deque_open(&h->deque, cut, active);
+  sum_pairs(h, r->work);
+}
+
 static kith_status run(kith_engine *engine, uint32_t lane, const kith_work *whole, kith_tally *tally) {
   hybrid *h = (hybrid *)engine;
   (void)lane;
@@ -432,7 +456,7 @@ static kith_status run(kith_engine *engine, uint32_t lane, const kith_work *whol
   work.one_sided = h->one_sided;
   shared_run r = {.h = h, .work = &work, .began = kith_seconds()};
   double share = h->partition == KITH_PARTITION_DYNAMIC ? h->share : find_share(&r);
-  open_deque(h, &work, share);
+  open_deque(&r, share);
   r.run_lane = work_lane;
   run_lanes(&r);
   note_imbalance(&r, kith_seconds());

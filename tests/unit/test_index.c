@@ -867,7 +867,8 @@ static void test_shares(void **state) {
 static kith_choice choose(const point_set *s, double eps, uint32_t index_dims, double row_side) {
   static kith_predicate predicate;
   predicate = kith_predicate_make(eps, s->view.dim);
-  kith_question question = {.queries = &s->view,
+  kith_question question = {.ranking = {.reorder = true},
+                            .queries = &s->view,
                             .candidates = &s->view,
                             .predicate = &predicate,
                             .min = s->min,

@@ -211,5 +211,6 @@ check 0 '{
   "budget_bytes": <#>,
   "batches": <#>,
   "fits": true,
+  "seconds_predicted": {<*>},
   "why": [<*>]
 }' '' kith plan join tiny.csv --eps 1 --json

@@ -29,7 +29,7 @@ usage ' join' "--columns-b is given, but there is no second file" join tiny.csv 
 usage ' join' "-o needs a result to write: add --what degrees, neighbors or pairs" join tiny.csv --eps 1 -o out.npz
 usage ' join' "--distances needs --what neighbors or pairs" join tiny.csv --eps 1 --distances
 usage ' join' "--what is 'paris', but must be count, degrees, neighbors or pairs" join tiny.csv --eps 1 --what paris
-usage ' join' "--engine is 'gpu', but must be auto, cpu or cuda" join tiny.csv --eps 1 --engine gpu
+usage ' join' "--engine is 'gpu', but must be auto, cpu, cuda or hybrid" join tiny.csv --eps 1 --engine gpu
 usage ' join' "--output is empty" join tiny.csv --eps 1 --what pairs -o ''
 
 usage ' join' "--threads is '0', but must be from 1 to 4096" join tiny.csv --eps 1 --threads 0
