@@ -31,16 +31,16 @@ test: all
 # The tests again under the address and undefined-behaviour sanitizers.
 sanitize:
 	@cmake -S . -B $(BUILD)-sanitize -DKITH_WERROR=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-	  -DKITH_SANITIZE=address,undefined >/dev/null
+	  -DKITH_FAULTS=ON -DKITH_SANITIZE=address,undefined >/dev/null
 	@cmake --build $(BUILD)-sanitize -j $(JOBS)
 	@ctest --test-dir $(BUILD)-sanitize --output-on-failure -j $(JOBS)
 
 # Those where threads meet, under the thread sanitizer; little optimised, since that is built sooner.
 threads:
-	@cmake -S . -B $(BUILD)-threads -DKITH_WERROR=ON -DKITH_CUDA=OFF -DKITH_SANITIZE=thread \
+	@cmake -S . -B $(BUILD)-threads -DKITH_WERROR=ON -DKITH_CUDA=OFF -DKITH_FAULTS=ON -DKITH_SANITIZE=thread \
 	  -DCMAKE_C_FLAGS_RELEASE="-O1 -g1" >/dev/null
-	@cmake --build $(BUILD)-threads -j $(JOBS) --target test_sink conformance fault_races
-	@ctest --test-dir $(BUILD)-threads --output-on-failure -j $(JOBS) -R '^(unit_sink|conformance|fault_races)$$'
+	@cmake --build $(BUILD)-threads -j $(JOBS) --target test_sink test_hybrid conformance fault_races
+	@ctest --test-dir $(BUILD)-threads --output-on-failure -j $(JOBS) -R '^(unit_sink|unit_hybrid|conformance|fault_races)$$'
 
 # The second compiler must be free of warnings too, and answer alike.
 clang:

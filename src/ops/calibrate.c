@@ -74,16 +74,26 @@ void kith_speeds_load(const kith_context *ctx, kith_speeds *speeds) {
   fclose(in);
 }
 
-static kith_status store_speeds(kith_context *ctx, const kith_speeds *speeds) {
-  char path[PATH_BYTES];
-  char key[KEY_BYTES];
-  char fresh[PATH_BYTES + 8];
-  if (!find_path(path, true))
+/* Where the speeds will be, and a file beside it that takes its place once it is complete. */
+typedef struct store {
+  char path[PATH_BYTES], fresh[PATH_BYTES + 8];
+  FILE *out;
+} store;
+
+static kith_status fail_store(kith_context *ctx, const store *s) {
+  return kith_fail(ctx, KITH_ERR_IO, "%s: the speeds cannot be kept: %s", s->path, strerror(errno));
+}
+
+static kith_status open_store(kith_context *ctx, store *s) {
+  if (!find_path(s->path, true))
     return kith_fail(ctx, KITH_ERR_IO, "there is no folder to keep the speeds in: set HOME or KITH_SPEEDS");
-  snprintf(fresh, sizeof fresh, "%s.new", path);
-  FILE *out = fopen(fresh, "w");
-  if (!out)
-    return kith_fail(ctx, KITH_ERR_IO, "%s: the speeds cannot be kept: %s", path, strerror(errno));
+  snprintf(s->fresh, sizeof s->fresh, "%s.new", s->path);
+  s->out = fopen(s->fresh, "w");
+  return s->out ? KITH_OK : fail_store(ctx, s);
+}
+
+static void write_speeds(const kith_context *ctx, const kith_speeds *speeds, FILE *out) {
+  char key[KEY_BYTES];
   describe_machine(ctx, key);
   fprintf(out, "%s\n", key);
   for (uint32_t i = 0; i < speeds->n; i++) {
@@ -91,12 +101,18 @@ static kith_status store_speeds(kith_context *ctx, const kith_speeds *speeds) {
     fprintf(out, "%s %u %llu %llu %.9g\n", s->engine, s->dim, (unsigned long long)s->points,
             (unsigned long long)s->pairs, s->seconds);
   }
-  bool written = !ferror(out);
-  written = fclose(out) == 0 && written && rename(fresh, path) == 0;
-  if (written)
+}
+
+/* Keeps the speeds, if there are any to keep. */
+static kith_status close_store(kith_context *ctx, store *s, const kith_speeds *speeds) {
+  if (speeds)
+    write_speeds(ctx, speeds, s->out);
+  bool written = !ferror(s->out);
+  written = fclose(s->out) == 0 && written;
+  if (speeds && written && rename(s->fresh, s->path) == 0)
     return KITH_OK;
-  kith_status status = kith_fail(ctx, KITH_ERR_IO, "%s: the speeds cannot be kept: %s", path, strerror(errno));
-  remove(fresh);
+  kith_status status = speeds ? fail_store(ctx, s) : KITH_OK;
+  remove(s->fresh);
   return status;
 }
 
@@ -163,22 +179,30 @@ static bool has_gpu(void) {
   return false;
 }
 
+static kith_status measure_all(kith_context *ctx, kith_speeds *speeds) {
+  uint64_t n = (uint64_t)REFERENCE_POINTS * references[REFERENCES - 1].dim;
+  float *values = kith_alloc(&ctx->memory, n * sizeof *values);
+  if (!values)
+    return kith_fail_memory(ctx, n * sizeof *values, "points to measure with");
+  make_points(values, n);
+  kith_status status = measure_engine(ctx, "cpu", values, speeds);
+  if (!status && has_gpu())
+    status = measure_engine(ctx, "cuda", values, speeds);
+  kith_free(values);
+  return status;
+}
+
 kith_status kith_calibrate(kith_context *ctx, kith_speeds *out) {
   kith_status status = kith_call_begin(ctx);
   if (status)
     return status;
   kith_speeds speeds = {0};
-  uint64_t n = (uint64_t)REFERENCE_POINTS * references[REFERENCES - 1].dim;
-  float *values = kith_alloc(&ctx->memory, n * sizeof *values);
-  if (!values)
-    return kith_call_end(ctx, kith_fail_memory(ctx, n * sizeof *values, "points to measure with"));
-  make_points(values, n);
-  status = measure_engine(ctx, "cpu", values, &speeds);
-  if (!status && has_gpu())
-    status = measure_engine(ctx, "cuda", values, &speeds);
-  kith_free(values);
-  if (!status)
-    status = store_speeds(ctx, &speeds);
+  store s;
+  if ((status = open_store(ctx, &s)))
+    return kith_call_end(ctx, status);
+  status = measure_all(ctx, &speeds);
+  kith_status stored = close_store(ctx, &s, status ? NULL : &speeds);
+  status = status ? status : stored;
   if (!status && out)
     *out = speeds;
   return kith_call_end(ctx, status);

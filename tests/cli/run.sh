@@ -91,7 +91,7 @@ npy_file() {
   printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header" >"$1"
 }
 
-for name in "${@:-inputs help gen info usage join space output errors checkpoint signals progress}"; do
+for name in "${@:-inputs help gen info usage join space engines output errors checkpoint signals progress}"; do
   for part in $name; do
     # shellcheck disable=SC1090
     source "$here/cases/$part.sh"

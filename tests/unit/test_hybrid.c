@@ -380,6 +380,39 @@ static void all_engines_gone_is_an_error(void **state) {
   close_setup(&s);
 }
 
+/* In builds with faults: as KITH_FAULT asks for. */
+static void a_fault_that_is_asked_for_comes(void **state) {
+  (void)state;
+  static setup s;
+  static answers expected;
+  static answers found;
+  setenv("KITH_FAULT", "one:batch=1", 1);
+  if (!kith_fault_wanted("one", 1))
+    skip();
+  assert_false(kith_fault_wanted("one", 2));
+  assert_false(kith_fault_wanted("two", 1));
+  open_setup(&s, 2);
+  kith_engine *cpu = take_engine(&s, 0);
+  ask(s.ctx, cpu, &expected);
+  kith_hybrid_spec spec = {.n_rows = N, .n_members = 2};
+  spec.members[0] = member(make_flaky(s.ctx, take_engine(&s, 0), 1, 0, 0), KITH_HEAVY_END, "one");
+  spec.members[1] = member(cpu, KITH_LIGHT_END, "cpu");
+  kith_engine *hybrid;
+  assert_int_equal(kith_engine_hybrid_create(s.ctx, &spec, &hybrid), KITH_OK);
+  ask(s.ctx, hybrid, &found);
+  assert_same(&found, &expected);
+  static kith_join_report report;
+  report = kith_join_report_init();
+  kith_hybrid_describe(hybrid, &report);
+  assert_non_null(strstr(report.engines[0].failure, "a fault was asked for"));
+  assert_int_equal(report.engines[0].queries, 0);
+  kith_engine_destroy(hybrid);
+  release(&expected);
+  release(&found);
+  close_setup(&s);
+  unsetenv("KITH_FAULT");
+}
+
 static void cancelling_ends_a_shared_join(void **state) {
   (void)state;
   static setup s;
@@ -429,6 +462,7 @@ int main(void) {
       cmocka_unit_test(answers_do_not_depend_on_who_answers),
       cmocka_unit_test(the_cpu_shares_with_itself),
       cmocka_unit_test(all_engines_gone_is_an_error),
+      cmocka_unit_test(a_fault_that_is_asked_for_comes),
       cmocka_unit_test(cancelling_ends_a_shared_join),
       cmocka_unit_test(failing_allocations_leave_nothing),
   };

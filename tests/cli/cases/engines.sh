@@ -1,0 +1,36 @@
+# Engines: choosing them, measuring them, drawing what they did.
+
+check 2 '' "kith: '0,x' are no GPUs: numbers from 0, as in 0 or 0,1, or all" \
+  kith join tiny.csv --eps 1 --device 0,x
+check 2 '' "kith: '0,0,0,0,0,0,0,0,0' are more than 8 GPUs" \
+  kith join tiny.csv --eps 1 --device 0,0,0,0,0,0,0,0,0
+
+# Without a GPU, sharing is refused; with one, the answer is the same.
+if kith devices --json | grep -A1 '"cuda"' | grep -q 'true'; then
+  check 0 4 '' kith join tiny.csv --eps 1 --engine hybrid --quiet
+else
+  check 6 '' 'kith: no GPU can be used: <*>' kith join tiny.csv --eps 1 --engine hybrid
+  check 6 '' 'kith: no GPU can be used: <*>' kith join tiny.csv --eps 1 --engine cuda --device all
+fi
+
+# The trace is a JSON file that names its tracks.
+makes=trace.json check 0 4 '' kith join tiny.csv --eps 1 --engine cpu --threads 1 --quiet --trace trace.json
+kith join tiny.csv --eps 1 --engine cpu --threads 1 --quiet --trace trace.json >/dev/null
+check 0 '{"traceEvents":[<*>"thread_name"<*>"name":"cpu"<*>"ph":"X"<*>"displayTimeUnit":"ms"<*>' '' cat trace.json
+rm -f trace.json
+check 4 '' 'kith: no/such/trace.json: the trace cannot be written: No such file or directory' \
+  kith join tiny.csv --eps 1 --engine cpu --quiet --trace no/such/trace.json
+
+# Speeds are kept where they are asked to be, and plans use them.
+export KITH_SPEEDS=$PWD/speeds.txt
+printf 'of another machine\ncpu 2 200000 1000000 1.0\n' >speeds.txt
+check 0 '<*>"cpu": null<*>' '' kith plan join tiny.csv --eps 1 --json
+rm speeds.txt
+makes=speeds.txt keep=1
+check 0 'cpu     dim 2: <#> pairs/s<*>dim 8: <#> pairs/s' '' kith devices --calibrate
+makes= keep=
+check 0 '<*>"cpu": <#>,<*>' '' kith plan join tiny.csv --eps 1 --json
+rm -f speeds.txt
+export KITH_SPEEDS=no/such/speeds.txt
+check 4 '' 'kith: no/such/speeds.txt: the speeds cannot be kept: No such file or directory' kith devices --calibrate
+unset KITH_SPEEDS
