@@ -16,11 +16,10 @@ from points import generate
 
 # name, generator, dimension, points, eps
 ROWS = [("Expo2D2M", "expo", 2, 2_000_000, 0.0005),
-        ("Expo2D2M", "expo", 2, 2_000_000, 0.002),
         ("Expo2D10M", "expo", 2, 10_000_000, 0.0001),
         ("Expo4D2M", "expo", 4, 2_000_000, 0.004),
         ("Expo6D2M", "expo", 6, 2_000_000, 0.008),
-        ("Expo8D2M", "expo", 8, 2_000_000, 0.015)]
+        ("Expo8D2M", "expo", 8, 2_000_000, 0.01)]
 ENGINES = ["cuda", "point", "cpu", "ego", "auto", "hybrid", "hybrid/static-queries", "hybrid/static-candidates"]
 ARGUMENTS = {"point": ["cuda", "lid-unicomp,queue,1"], "ego": ["cpu", "ego"]}
 

@@ -94,7 +94,7 @@ const command_entry COMMANDS[] = {
      command_info},
     {COMMAND_DEVICES,
      "devices",
-     {"devices [--calibrate] [--json]", NULL},
+     {"devices [--calibrate [--threads N]] [--json]", NULL},
      "list the engines of this machine, and why one cannot be used",
      "An engine is what runs a join; 'kith join --engine NAME' chooses one.",
      {{"kith devices", NULL}, {"kith devices --calibrate", "measure them, for 'kith plan' and --engine hybrid"},

@@ -8,7 +8,9 @@
 static int calibrate(const cli_options *options) {
   kith_context *ctx;
   kith_speeds speeds = {0};
-  kith_status status = kith_context_create(NULL, &ctx);
+  kith_context_options context = kith_context_options_init();
+  context.threads = (uint32_t)options->threads;
+  kith_status status = kith_context_create(&context, &ctx);
   if (!status)
     status = kith_calibrate(ctx, &speeds);
   int code = status ? cli_fail(session_exit_code(status, true), "%s", kith_message(ctx)) : CLI_OK;

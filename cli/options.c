@@ -83,7 +83,7 @@ const option_entry OPTIONS[] = {
              "(cosine, angular), with a latitude beyond the poles, or\n"
              "too many boxes away (--box); ids stay the same"},
 
-    {JOINS, "threads", 0, "N", OPTION_COUNT, FIELD(threads), .low = 1, .high = 4096, .group = MACHINE,
+    {JOINS | COMMAND_DEVICES, "threads", 0, "N", OPTION_COUNT, FIELD(threads), .low = 1, .high = 4096, .group = MACHINE,
      .help = "number of threads (default: all cores)"},
     {JOINS, "memory", 0, "SIZE", OPTION_SIZE, FIELD(memory), .low = 1, .high = 1e18, .group = MACHINE,
      .help = "memory to use: 2G, 512MiB (default: 60 % of what is free)"},

@@ -216,6 +216,11 @@ int session_check_join(const cli_options *options, const char *command, int firs
   for (int i = first; options->output && i < options->n_arguments; i++)
     if (is_same_file(options->arguments[i], options->output))
       return cli_usage(command, "-o %s would replace the points that it is made from", options->output);
+  for (int i = first; options->trace && i < options->n_arguments; i++)
+    if (is_same_file(options->arguments[i], options->trace))
+      return cli_usage(command, "--trace %s would replace the points that are joined", options->trace);
+  if (options->trace && options->output && strcmp(options->trace, options->output) == 0)
+    return cli_usage(command, "--trace and -o name the same file, %s", options->trace);
   if (options->what < KITH_NEIGHBORS && (options->distances || options->sorted))
     return cli_usage(command, "--%s needs --what neighbors or pairs",
                      options->distances ? "distances" : "sorted");

@@ -56,6 +56,12 @@ kith_status kith_fail(kith_context *ctx, kith_status status, const char *format,
   return status;
 }
 
+void kith_copy_message(const kith_context *ctx, char *out, size_t size) {
+  pthread_mutex_lock(&message_lock);
+  snprintf(out, size, "%.*s", (int)size - 1, ctx->message);
+  pthread_mutex_unlock(&message_lock);
+}
+
 kith_status kith_fail_memory(kith_context *ctx, uint64_t bytes, const char *what) {
   double mib = (double)bytes / (1 << 20);
   if (bytes > kith_memory_left(&ctx->memory))
@@ -102,8 +108,8 @@ static kith_status choose_devices(kith_context *ctx, const kith_context_options 
     if (gpus->n == KITH_MAX_GPUS)
       return kith_fail(ctx, KITH_ERR_ARGUMENT, "'%s' are more than %d GPUs", opt->devices, KITH_MAX_GPUS);
     gpus->list[gpus->n++].device = (uint32_t)device;
-    at = *end ? end + 1 : end;
-  } while (*at);
+    at = *end ? end + 1 : NULL;
+  } while (at);
   return KITH_OK;
 }
 

@@ -64,6 +64,9 @@ struct kith_context {
 kith_status kith_fail(kith_context *ctx, kith_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The message, while others may fail as well. */
+void kith_copy_message(const kith_context *ctx, char *out, size_t size);
+
 /* The message for memory that the budget or the system refused while doing `what`. */
 kith_status kith_fail_memory(kith_context *ctx, uint64_t bytes, const char *what);
 

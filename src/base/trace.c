@@ -2,6 +2,7 @@
 #include "base/trace.h"
 
 #include "base/clock.h"
+#include "base/replace.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +18,7 @@ typedef struct track_name {
 } track_name;
 
 struct kith_trace {
-  char path[4096];
+  kith_replace file;
   double began;
   pthread_mutex_t lock;
   track_name names[MAX_NAMES];
@@ -26,6 +27,11 @@ struct kith_trace {
   kith_trace_event events[MAX_EVENTS];
 };
 
+static kith_status fail_trace(kith_context *ctx, const kith_trace *trace, int error) {
+  const char *why = error == EEXIST ? "it is there, and no ordinary file" : strerror(error);
+  return kith_fail(ctx, KITH_ERR_IO, "%s: the trace cannot be written: %s", trace->file.path, why);
+}
+
 kith_status kith_trace_open(kith_context *ctx, const char *path) {
   if (!path)
     return KITH_OK;
@@ -33,9 +39,11 @@ kith_status kith_trace_open(kith_context *ctx, const char *path) {
   if (!trace)
     return kith_fail_memory(ctx, sizeof *trace, "the trace");
   memset(trace, 0, offsetof(kith_trace, events));
-  if ((size_t)snprintf(trace->path, sizeof trace->path, "%s", path) >= sizeof trace->path) {
+  int error = kith_replace_open(&trace->file, path);
+  if (error) {
+    kith_status status = fail_trace(ctx, trace, error);
     kith_free(trace);
-    return kith_fail(ctx, KITH_ERR_ARGUMENT, "the path of the trace is too long");
+    return status;
   }
   trace->began = kith_seconds();
   pthread_mutex_init(&trace->lock, NULL);
@@ -100,10 +108,7 @@ static void write_events(const kith_trace *trace, FILE *out) {
   }
 }
 
-static kith_status write_trace(kith_context *ctx, const kith_trace *trace) {
-  FILE *out = fopen(trace->path, "w");
-  if (!out)
-    return kith_fail(ctx, KITH_ERR_IO, "%s: the trace cannot be written: %s", trace->path, strerror(errno));
+static void write_trace(const kith_trace *trace, FILE *out) {
   fprintf(out, "{\"traceEvents\":[\n");
   write_names(trace, out);
   write_events(trace, out);
@@ -111,13 +116,6 @@ static kith_status write_trace(kith_context *ctx, const kith_trace *trace) {
           "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"kith\"}}\n],\n"
           "\"displayTimeUnit\":\"ms\",\"otherData\":{\"events_left_out\":%llu}}\n",
           (unsigned long long)(trace->n_events > MAX_EVENTS ? trace->n_events - MAX_EVENTS : 0));
-  bool written = !ferror(out);
-  if (fclose(out) == 0 && written)
-    return KITH_OK;
-  kith_status status =
-      kith_fail(ctx, KITH_ERR_IO, "%s: the trace cannot be written: %s", trace->path, strerror(errno));
-  remove(trace->path);
-  return status;
 }
 
 kith_status kith_trace_close(kith_context *ctx, kith_status status) {
@@ -125,7 +123,10 @@ kith_status kith_trace_close(kith_context *ctx, kith_status status) {
   if (!trace)
     return status;
   if (!status)
-    status = write_trace(ctx, trace);
+    write_trace(trace, trace->file.out);
+  int error = kith_replace_close(&trace->file, !status);
+  if (!status && error)
+    status = fail_trace(ctx, trace, error);
   ctx->trace = NULL;
   pthread_mutex_destroy(&trace->lock);
   kith_free(trace);

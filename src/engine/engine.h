@@ -101,8 +101,8 @@ struct kith_engine {
   bool traces;         /* it notes what it does in the trace itself */
   bool all_pairs;      /* it has KITH_DO_PAIRS in place of KITH_DO_COLLECT; rows are always by id */
   uint32_t grain;      /* pieces of work should be multiples of this; 0: any */
-  /* Runs work on a lane and adds to the tally; stops early once the call is cancelled. Never fails for lack of
-   * memory: lanes own their buffers. */
+  /* Runs work on a lane and adds to the tally; stops early once the call is cancelled. The CPU never fails for
+   * lack of memory, since lanes own their buffers; a GPU may, and can then be asked for less. */
   kith_status (*run)(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally);
   /* The offsets of all rows (id_end + 1 of them) in one go; NULL: the caller adds up degrees. They must stay
    * where they are while rows are filled. */

@@ -1,6 +1,8 @@
 /* How fast the engines of this machine are: see calibrate.h and section 6 of kith.h. */
 #include "ops/calibrate.h"
 
+#include "base/replace.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +12,7 @@
 
 /* ---- the file -------------------------------------------------------------------------------------------- */
 
-enum { PATH_BYTES = 4096, KEY_BYTES = 1024 };
+enum { PATH_BYTES = KITH_PATH_BYTES, KEY_BYTES = 1024 };
 
 /* $KITH_SPEEDS, else kith/speeds.txt in the user's cache; false: there is no place for it. */
 static bool find_path(char *path, bool make_folders) {
@@ -74,22 +76,17 @@ void kith_speeds_load(const kith_context *ctx, kith_speeds *speeds) {
   fclose(in);
 }
 
-/* Where the speeds will be, and a file beside it that takes its place once it is complete. */
-typedef struct store {
-  char path[PATH_BYTES], fresh[PATH_BYTES + 8];
-  FILE *out;
-} store;
-
-static kith_status fail_store(kith_context *ctx, const store *s) {
-  return kith_fail(ctx, KITH_ERR_IO, "%s: the speeds cannot be kept: %s", s->path, strerror(errno));
+static kith_status fail_store(kith_context *ctx, const kith_replace *file, int error) {
+  const char *why = error == EEXIST ? "it is there, and no ordinary file" : strerror(error);
+  return kith_fail(ctx, KITH_ERR_IO, "%s: the speeds cannot be kept: %s", file->path, why);
 }
 
-static kith_status open_store(kith_context *ctx, store *s) {
-  if (!find_path(s->path, true))
+static kith_status open_store(kith_context *ctx, kith_replace *file) {
+  char path[PATH_BYTES];
+  if (!find_path(path, true))
     return kith_fail(ctx, KITH_ERR_IO, "there is no folder to keep the speeds in: set HOME or KITH_SPEEDS");
-  snprintf(s->fresh, sizeof s->fresh, "%s.new", s->path);
-  s->out = fopen(s->fresh, "w");
-  return s->out ? KITH_OK : fail_store(ctx, s);
+  int error = kith_replace_open(file, path);
+  return error ? fail_store(ctx, file, error) : KITH_OK;
 }
 
 static void write_speeds(const kith_context *ctx, const kith_speeds *speeds, FILE *out) {
@@ -101,19 +98,6 @@ static void write_speeds(const kith_context *ctx, const kith_speeds *speeds, FIL
     fprintf(out, "%s %u %llu %llu %.9g\n", s->engine, s->dim, (unsigned long long)s->points,
             (unsigned long long)s->pairs, s->seconds);
   }
-}
-
-/* Keeps the speeds, if there are any to keep. */
-static kith_status close_store(kith_context *ctx, store *s, const kith_speeds *speeds) {
-  if (speeds)
-    write_speeds(ctx, speeds, s->out);
-  bool written = !ferror(s->out);
-  written = fclose(s->out) == 0 && written;
-  if (speeds && written && rename(s->fresh, s->path) == 0)
-    return KITH_OK;
-  kith_status status = speeds ? fail_store(ctx, s) : KITH_OK;
-  remove(s->fresh);
-  return status;
 }
 
 /* ---- measuring ------------------------------------------------------------------------------------------- */
@@ -134,7 +118,7 @@ static void make_points(float *values, uint64_t n) {
   }
 }
 
-/* The faster of two runs; the first one wakes everything up. */
+/* The fastest of three runs; the first one wakes everything up. */
 static kith_status time_table(kith_context *engine, const kith_points *points, double eps, kith_speed *speed) {
   kith_join_options options = kith_join_options_init(eps);
   speed->seconds = INFINITY;
@@ -197,12 +181,15 @@ kith_status kith_calibrate(kith_context *ctx, kith_speeds *out) {
   if (status)
     return status;
   kith_speeds speeds = {0};
-  store s;
-  if ((status = open_store(ctx, &s)))
+  kith_replace file;
+  if ((status = open_store(ctx, &file)))
     return kith_call_end(ctx, status);
   status = measure_all(ctx, &speeds);
-  kith_status stored = close_store(ctx, &s, status ? NULL : &speeds);
-  status = status ? status : stored;
+  if (!status)
+    write_speeds(ctx, &speeds, file.out);
+  int error = kith_replace_close(&file, !status);
+  if (!status && error)
+    status = fail_store(ctx, &file, error);
   if (!status && out)
     *out = speeds;
   return kith_call_end(ctx, status);

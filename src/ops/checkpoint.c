@@ -141,9 +141,10 @@ kith_status kith_join_record(kith_join *j, const kith_recording *recording) {
   if (recording->a->device || (recording->b && recording->b->device))
     return kith_fail(j->ctx, KITH_ERR_UNSUPPORTED, "a checkpoint is for points in host memory");
   if (j->shared && !j->options.sorted)
-    return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
-                     "engines that share a join leave rows in an order of their own, so that a checkpoint needs "
-                     "sorted rows");
+    return kith_fail(
+        j->ctx, KITH_ERR_ARGUMENT,
+        "engines that share a join leave rows in an order of their own, so that a checkpoint needs "
+        "sorted rows");
   *seconds = *seconds > 0 ? *seconds : DEFAULT_SECONDS;
   kith_status status = identify(j, recording, &identity);
   if (!status)
@@ -168,7 +169,7 @@ static kith_status count_slice(kith_join *j, uint64_t *values, uint32_t *slice) 
   values[0] = end;
   double wanted = (end - begin) * j->options.checkpoint_seconds / (kith_seconds() - began + 1e-6);
   *slice = (uint32_t)fmin(fmax(wanted, n / LEAST_SHARE + 1), n); /* NOLINT(bugprone-integer-division) */
-  if (j->engine->grain)
+  if (j->engine->grain && *slice < n)
     *slice += j->engine->grain - *slice % j->engine->grain;
   return status;
 }

@@ -391,9 +391,7 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
   bool on_cpu = j->options.algorithm == KITH_ALGORITHM_EGO && ctx->engine != KITH_ENGINE_HYBRID;
   if (on_cpu || !kith_cuda_wanted(ctx, n_points, kith_join_needs_gpu(j)))
     return kith_join_prepare_cpu(j);
-  if (wants_to_share(ctx))
-    return kith_join_prepare_shared(j);
-  status = kith_join_prepare_gpu(j, 0, &j->engine);
+  status = wants_to_share(ctx) ? kith_join_prepare_shared(j) : kith_join_prepare_gpu(j, 0, &j->engine);
   return status && may_fall_back(j, status) ? kith_join_prepare_cpu(j) : status;
 }
 

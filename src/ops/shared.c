@@ -27,6 +27,20 @@ static bool is_its_own_failure(kith_status status) {
   return status == KITH_ERR_MEMORY || status == KITH_ERR_BUDGET || status == KITH_ERR_UNSUPPORTED;
 }
 
+/* cuda, or by its number where there are several; two engines on one GPU are told apart by a second number. */
+static void name_gpu(const kith_context *ctx, uint32_t i, char name[16]) {
+  uint32_t device = ctx->gpus.list[i].device;
+  uint32_t same = 0;
+  for (uint32_t k = 0; k < i; k++)
+    same += ctx->gpus.list[k].device == device;
+  if (ctx->gpus.n == 1)
+    snprintf(name, 16, "cuda");
+  else if (same == 0)
+    snprintf(name, 16, "cuda%u", device);
+  else
+    snprintf(name, 16, "cuda%u-%u", device, same + 1);
+}
+
 static kith_status add_gpus(kith_join *j, kith_hybrid_spec *spec) {
   bool hybrid = j->ctx->engine == KITH_ENGINE_HYBRID;
   uint32_t gpus = 0;
@@ -34,9 +48,9 @@ static kith_status add_gpus(kith_join *j, kith_hybrid_spec *spec) {
   for (uint32_t i = 0; i < gpus && !status; i++) {
     kith_engine *engine = NULL;
     char name[16];
-    snprintf(name, sizeof name, gpus > 1 ? "cuda%u" : "cuda", i);
+    name_gpu(j->ctx, i, name);
     status = kith_join_prepare_gpu(j, i, &engine);
-    if (!status)
+    if (engine)
       add_member(spec, engine, KITH_HEAVY_END, name);
     else if (is_its_own_failure(status) && (hybrid || i + 1 < gpus || spec->n_members > 0)) {
       note_failure(j, name);
@@ -53,6 +67,10 @@ static kith_status add_cpu(kith_join *j, kith_hybrid_spec *spec) {
   kith_status status = kith_join_prepare_cpu(j);
   j->report.seconds_plan += gpu.seconds_plan;
   j->report.seconds_index += gpu.seconds_index;
+  if (is_its_own_failure(status) && spec->n_members > 0) {
+    note_failure(j, "cpu");
+    return KITH_OK;
+  }
   if (status || (j->all_with_all && spec->n_members == 0))
     return status;
   if (j->all_with_all)

@@ -206,7 +206,7 @@ void kith_deque_leave(kith_deque *deque, kith_end end) {
   pthread_mutex_unlock(&deque->lock);
 }
 
-void kith_deque_end(kith_deque *deque) {
+void kith_deque_stop(kith_deque *deque) {
   pthread_mutex_lock(&deque->lock);
   deque->over = true;
   pthread_cond_broadcast(&deque->changed);

@@ -7,7 +7,7 @@
  * With a fixed partition the deque is cut in two, and each end has its part; a part whose engines have all left
  * is taken by the others.
  *
- * May include engine.h. Thread-safe between open and close. */
+ * May include engine.h. Thread-safe, but for make, open and release. */
 #ifndef KITH_SCHEDULE_DEQUE_H
 #define KITH_SCHEDULE_DEQUE_H
 
@@ -46,8 +46,8 @@ typedef struct kith_deque {
 kith_status kith_deque_make(kith_context *ctx, const kith_blocks *blocks, kith_deque *deque);
 void kith_deque_release(kith_deque *deque);
 
-/* Lays all entries open again. share: of the deque that is cut off for the heavy end, [0, cut) entries;
- * cut < 0: it stays in one piece. */
+/* Lays all entries open again, for so many engines at each end. cut: entries for the heavy end; below 0: the
+ * deque stays in one piece. */
 void kith_deque_open(kith_deque *deque, int64_t cut, const uint32_t active[2]);
 
 /* The entries whose work (or queries), from the beginning on, comes nearest to a share. */
@@ -69,7 +69,7 @@ void kith_deque_give_back(kith_deque *deque, kith_slice slice);
 /* An engine leaves its end for good. */
 void kith_deque_leave(kith_deque *deque, kith_end end);
 /* Nobody is to take any more: the call fails or was cancelled. */
-void kith_deque_end(kith_deque *deque);
+void kith_deque_stop(kith_deque *deque);
 /* Whether every entry is done. */
 bool kith_deque_is_done(kith_deque *deque);
 

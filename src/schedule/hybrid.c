@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* How a member is told what to do. */
 typedef enum manner {
@@ -29,7 +30,7 @@ typedef struct member {
   uint64_t slices; /* begun */
   kith_engine_report done;
   double work;  /* done, as the deque has it */
-  double ended; /* when it found nothing to do */
+  double ended; /* when its last slice was done */
   bool gone;
 } member;
 
@@ -44,20 +45,22 @@ typedef struct hybrid {
   bool one_sided; /* members have different orders, so a pair has no first query that all agree on */
   kith_blocks blocks;
   kith_deque deque;
+  bool has_deque;
   pthread_mutex_t lock;
   kith_status failed;        /* of the last member that left */
   double imbalance, seconds; /* sums over the runs */
 } hybrid;
 
-/* Entries, here and there in the deque, that every member runs before a fixed partition is chosen. */
-enum { SAMPLES = 128 };
+/* Entries, here and there in the deque, that are run before a fixed partition is chosen: each by one member, in
+ * turns. They are run again afterwards, by whoever gets them. */
+enum { SAMPLES = 256 };
 typedef struct sample {
   uint32_t n;
-  uint32_t entries[SAMPLES], blocks[SAMPLES];
-  uint64_t work;
-  _Atomic uint32_t next[KITH_MAX_MEMBERS];
+  uint32_t entries[SAMPLES];
+  _Atomic uint32_t next[KITH_MAX_MEMBERS]; /* of the entries of each member */
   double seconds[KITH_MAX_MEMBERS];
-  double light_seconds[SAMPLES]; /* of each entry, on the members at the light end together */
+  double entry_seconds[SAMPLES]; /* of a lane, where entries are run one by one */
+  bool failed[KITH_MAX_MEMBERS];
 } sample;
 
 /* One run of the deque. */
@@ -67,6 +70,7 @@ typedef struct shared_run {
   void (*run_lane)(struct shared_run *r, member *m, uint32_t lane, bool reports);
   double began;
   kith_tally tally;
+  _Atomic uint32_t running; /* members with a thread of their own that are not done */
   sample sample;
 } shared_run;
 
@@ -98,6 +102,7 @@ static kith_appetite find_appetite(hybrid *h, const member *m) {
     sum += counts ? rate_of(other) : 0;
     known = known && (!counts || rate_of(other) > 0);
   }
+  known = known && sum > 0;
   double part = known ? rate_of(m) / sum / 2 : 1.0 / UNKNOWN_PART;
   if (m->done.batches < m->lanes) /* what it was said to do may not be so */
     part /= 4;
@@ -182,7 +187,7 @@ static bool settle_failure(hybrid *h, member *m, kith_status status, kith_slice 
   if (leaves) {
     m->gone = true;
     h->failed = status;
-    snprintf(m->done.failure, sizeof m->done.failure, "%s", kith_message(h->ctx));
+    kith_copy_message(h->ctx, m->done.failure, sizeof m->done.failure);
   }
   pthread_mutex_unlock(&h->lock);
   if (leaves)
@@ -228,7 +233,7 @@ static void work_lane(shared_run *r, member *m, uint32_t lane, bool reports) {
     double began = kith_seconds();
     kith_status status = try_slice(r, m, lane, slice, &tally);
     if (kith_cancelled(h->ctx)) {
-      kith_deque_end(&h->deque);
+      kith_deque_stop(&h->deque);
       kith_deque_give_back(&h->deque, slice);
       return;
     }
@@ -258,13 +263,14 @@ typedef struct worker {
 static void *work_alone(void *argument) {
   worker *w = argument;
   w->run->run_lane(w->run, w->member, 0, false);
+  atomic_fetch_sub(&w->run->running, 1);
   return NULL;
 }
 
 static void leave_for_lack_of_a_thread(hybrid *h, member *m) {
   m->gone = true;
-  h->failed = KITH_ERR_MEMORY;
-  snprintf(m->done.failure, sizeof m->done.failure, "the system refused a thread");
+  h->failed = kith_fail(h->ctx, KITH_ERR_MEMORY, "the system refused a thread");
+  kith_copy_message(h->ctx, m->done.failure, sizeof m->done.failure);
   kith_deque_leave(&h->deque, m->public.end);
 }
 
@@ -275,9 +281,21 @@ static void start_workers(shared_run *r, worker *workers) {
     workers[i] = (worker){.run = r, .member = m};
     if (m->gone || m->manner != TAKES_BLOCKS)
       continue;
+    atomic_fetch_add(&r->running, 1);
     workers[i].started = pthread_create(&workers[i].thread, NULL, work_alone, &workers[i]) == 0;
-    if (!workers[i].started)
-      leave_for_lack_of_a_thread(r->h, m);
+    if (workers[i].started)
+      continue;
+    atomic_fetch_sub(&r->running, 1);
+    leave_for_lack_of_a_thread(r->h, m);
+  }
+}
+
+/* Where all members have threads of their own, the caller's reports. */
+static void watch_workers(shared_run *r) {
+  struct timespec pause = {.tv_nsec = 200000};
+  while (atomic_load(&r->running) > 0) {
+    nanosleep(&pause, NULL);
+    report_progress(r);
   }
 }
 
@@ -336,17 +354,17 @@ static void sum_pairs(hybrid *h, const kith_work *work) {
     deque->pairs[e + 1] += deque->pairs[e];
 }
 
-/* How far apart the two ends were done, as a part of the whole. */
+/* How far apart the two ends were done, as a part of the whole; if both had something to do. */
 static void note_imbalance(shared_run *r, double now) {
   hybrid *h = r->h;
-  double ended[2] = {r->began, r->began};
+  double ended[2] = {0, 0};
   for (uint32_t i = 0; i < h->n_members; i++) {
     const member *m = &h->members[i];
-    if (m->ended > ended[m->public.end])
-      ended[m->public.end] = m->ended;
+    if (m->ended > r->began)
+      ended[m->public.end] = fmax(ended[m->public.end], m->ended);
   }
-  double apart = ended[0] - ended[1];
-  h->imbalance += apart < 0 ? -apart : apart;
+  if (ended[0] > 0 && ended[1] > 0)
+    h->imbalance += fabs(ended[0] - ended[1]);
   h->seconds += now - r->began;
 }
 
@@ -354,7 +372,10 @@ static void note_imbalance(shared_run *r, double now) {
 static void run_lanes(shared_run *r) {
   worker workers[KITH_MAX_MEMBERS];
   start_workers(r, workers);
-  kith_each(r->h->ctx, count_items(r->h), work_item, r);
+  if (count_items(r->h) > 0)
+    kith_each(r->h->ctx, count_items(r->h), work_item, r);
+  else
+    watch_workers(r);
   for (uint32_t i = 0; i < r->h->n_members; i++)
     if (workers[i].started)
       pthread_join(workers[i].thread, NULL);
@@ -364,74 +385,105 @@ static void run_lanes(shared_run *r) {
  */
 
 static void take_sample(const kith_deque *deque, sample *s) {
-  enum { ENTRIES_PER_SAMPLE = 64 };
+  enum { ENTRIES_PER_SAMPLE = 32 };
   s->n = deque->n / ENTRIES_PER_SAMPLE < SAMPLES ? deque->n / ENTRIES_PER_SAMPLE : SAMPLES;
-  for (uint32_t i = 0; i < s->n; i++) {
-    uint32_t e = s->entries[i] = (uint32_t)((2 * i + 1) * (uint64_t)deque->n / (2 * s->n));
-    s->blocks[i] = deque->blocks[e];
-    s->work += deque->work[e + 1] - deque->work[e];
-  }
+  for (uint32_t i = 0; i < s->n; i++)
+    s->entries[i] = (uint32_t)((2 * i + 1) * (uint64_t)deque->n / (2 * s->n));
 }
 
-/* The rows that it finds are right, and found again. A member that fails here will fail again where that is
- * dealt with. */
+/* A GPU has all its entries at once. */
+static kith_status run_sample_at_once(shared_run *r, member *m, uint32_t number, kith_tally *tally) {
+  const sample *s = &r->sample;
+  uint32_t blocks[SAMPLES];
+  kith_work work = *r->work;
+  work.blocks = blocks;
+  for (uint32_t i = number; i < s->n; i += r->h->n_members)
+    blocks[work.n_blocks++] = r->h->deque.blocks[s->entries[i]];
+  return m->public.engine->run(m->public.engine, 0, &work, tally);
+}
+
+static kith_status run_sample_entries(shared_run *r, member *m, uint32_t number, uint32_t lane,
+                                      kith_tally *tally) {
+  sample *s = &r->sample;
+  kith_work work = *r->work;
+  kith_status status = KITH_OK;
+  uint32_t i;
+  while (!status && (i = number + atomic_fetch_add(&s->next[number], 1) * r->h->n_members) < s->n) {
+    double began = kith_seconds();
+    status = run_block(r->h, m, lane, &work, s->entries[i], tally);
+    s->entry_seconds[i] = kith_seconds() - began;
+  }
+  return status;
+}
+
+/* A member that fails here will fail again where that is dealt with. */
 static void run_sample(shared_run *r, member *m, uint32_t lane, bool reports) {
   (void)reports;
-  sample *s = &r->sample;
   uint32_t number = (uint32_t)(m - r->h->members);
-  double began = kith_seconds();
-  kith_work work = *r->work;
   kith_tally tally = {0};
-  kith_status status = KITH_OK;
-  if (m->manner == TAKES_BLOCKS) {
-    work.blocks = s->blocks;
-    work.n_blocks = s->n;
-    status = m->public.engine->run(m->public.engine, lane, &work, &tally);
-  }
-  uint32_t i;
-  while (m->manner != TAKES_BLOCKS && !status && (i = atomic_fetch_add(&s->next[number], 1)) < s->n) {
-    double began_entry = kith_seconds();
-    status = run_block(r->h, m, lane, &work, s->entries[i], &tally);
-    s->light_seconds[i] = (kith_seconds() - began_entry) / m->lanes;
-  }
+  double began = kith_seconds();
+  kith_status status = m->manner == TAKES_BLOCKS ? run_sample_at_once(r, m, number, &tally)
+                                                 : run_sample_entries(r, m, number, lane, &tally);
   pthread_mutex_lock(&r->h->lock);
-  s->seconds[number] += (kith_seconds() - began) / m->lanes;
+  r->sample.seconds[number] += (kith_seconds() - began) / m->lanes;
+  r->sample.failed[number] = r->sample.failed[number] || status;
   pthread_mutex_unlock(&r->h->lock);
 }
 
-/* The part of the heavy end, by how long the sample took everybody. */
+static double sampled_work(const shared_run *r, uint32_t number) {
+  const kith_deque *deque = &r->h->deque;
+  double work = 0;
+  for (uint32_t i = number; i < r->sample.n; i += r->h->n_members)
+    work += (double)(deque->work[r->sample.entries[i] + 1] - deque->work[r->sample.entries[i]]);
+  return work;
+}
+
+/* The part of the heavy end, by how fast everybody did the sample. */
 static double find_share(shared_run *r) {
   hybrid *h = r->h;
   sample *s = &r->sample;
   take_sample(&h->deque, s);
-  if (s->n == 0)
+  if (s->n < 8 * h->n_members)
     return h->share;
   r->run_lane = run_sample;
   run_lanes(r);
   kith_hybrid_spec spec = {0};
   for (uint32_t i = 0; i < h->n_members; i++)
-    if (!h->members[i].gone)
+    if (!h->members[i].gone && !s->failed[i])
       spec.members[spec.n_members++] =
-          (kith_member){.end = h->members[i].public.end, .rate = (double)s->work / s->seconds[i]};
+          (kith_member){.end = h->members[i].public.end, .rate = sampled_work(r, i) / s->seconds[i]};
   return kith_hybrid_share(&spec);
 }
 
+/* Seconds that the light end would take for the entries from the i-th sample on, going by those of them that it
+ * has run. */
+static double light_seconds(const shared_run *r, uint32_t i) {
+  const hybrid *h = r->h;
+  double seconds = 0;
+  uint32_t seen = 0;
+  uint32_t lanes = 0;
+  for (uint32_t k = 0; k < h->n_members; k++)
+    lanes += h->members[k].manner == TAKES_BLOCKS ? 0 : h->members[k].lanes;
+  for (uint32_t k = i; k < r->sample.n; k++) {
+    seconds += r->sample.entry_seconds[k];
+    seen += r->sample.entry_seconds[k] > 0;
+  }
+  return seen > 0 ? seconds / seen / lanes * (double)(h->deque.n - r->sample.entries[i]) : 0;
+}
+
 /* Where the deque is to be cut, so that by the sample both ends take equally long: the heavy one for the work
- * before it, at the pace of the whole sample; the light one for the entries behind it, each as long as the
- * sample's nearest. */
+ * before, at its pace in the whole sample; the light one for the entries behind, as it took for such. */
 static uint32_t find_cut(const shared_run *r, double share) {
   const kith_deque *deque = &r->h->deque;
   const sample *s = &r->sample;
-  double light = 0;
-  for (uint32_t i = 0; i < s->n; i++)
-    light += s->light_seconds[i];
-  if (s->n == 0 || light <= 0 || share <= 0)
+  double light = s->n > 0 ? light_seconds(r, 0) : 0;
+  if (light <= 0 || share <= 0)
     return kith_deque_find(deque, deque->work, share);
-  double heavy = light * (1 - share) / share; /* of the whole sample: what the shares say */
-  double behind = light;
+  double heavy = light * (1 - share) / share;
   uint32_t i = 0;
-  while (i < s->n && heavy * (double)deque->work[s->entries[i]] / (double)deque->work[deque->n] < behind)
-    behind -= s->light_seconds[i++];
+  while (i < s->n &&
+         heavy * (double)deque->work[s->entries[i]] / (double)deque->work[deque->n] < light_seconds(r, i))
+    i++;
   return i < s->n ? s->entries[i] : deque->n;
 }
 
@@ -634,7 +686,7 @@ static void destroy(kith_engine *engine) {
     kith_free(h->members[i].list);
     kith_blocks_release(&h->members[i].blocks);
   }
-  if (h->deque.n > 0)
+  if (h->has_deque)
     kith_deque_release(&h->deque);
   kith_blocks_release(&h->blocks);
   pthread_mutex_destroy(&h->lock);
@@ -646,6 +698,7 @@ static kith_status prepare(hybrid *h) {
   kith_status status = owner->cut ? owner->cut(owner, &h->blocks) : cut_by_positions(h->ctx, owner, &h->blocks);
   if (status || (status = kith_deque_make(h->ctx, &h->blocks, &h->deque)))
     return status;
+  h->has_deque = true;
   for (uint32_t i = 0; i < h->n_members; i++) {
     if (h->members[i].public.engine->n_queries != owner->n_queries)
       return kith_fail(h->ctx, KITH_ERR_UNSUPPORTED, "the engines differ in the queries that they see");
@@ -701,9 +754,7 @@ double kith_hybrid_share(const kith_hybrid_spec *spec) {
 
 void kith_hybrid_describe(const kith_engine *engine, kith_join_report *report) {
   const hybrid *h = (const hybrid *)engine;
-  report->batches = 0;
   for (uint32_t i = 0; i < h->n_members && report->n_engines < KITH_MAX_ENGINES; i++) {
-    report->batches += h->members[i].done.batches;
     report->engines[report->n_engines++] = h->members[i].done;
   }
   report->imbalance = h->seconds > 0 ? h->imbalance / h->seconds : 0;

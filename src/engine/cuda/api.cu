@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <new>
 
 using namespace kith_cuda;
@@ -22,6 +23,9 @@ template <typename F> kith_status guard(kith_cuda_error *error, F fn) {
   } catch (const std::bad_alloc &) {
     snprintf(error->text, sizeof error->text, "out of memory");
     return KITH_ERR_MEMORY;
+  } catch (const std::exception &e) { /* the system refused a lock or a thread */
+    snprintf(error->text, sizeof error->text, "%s", e.what());
+    return KITH_ERR_UNSUPPORTED;
   }
 }
 

@@ -156,6 +156,7 @@ void kith_cuda_join::blocks_to_host(uint32_t *begin, uint64_t *candidates, uint3
 void kith_cuda_join::find_batch_degrees(const block_list &list, bool all_pairs) {
   if (!degrees.get()) {
     degrees = session.make<uint32_t>(a.n, "one count per point");
+    check(cudaMemsetAsync(degrees.get(), 0, a.n * sizeof(uint32_t), session.stream), "degrees");
     doubtful = session.make<uint8_t>(tiles.n, "tiles");
     check(cudaMemsetAsync(doubtful.get(), 1, tiles.n, session.stream), "tiles");
   }

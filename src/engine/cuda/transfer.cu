@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -35,10 +36,15 @@ struct kith_cuda_lane {
 /* Threads that wait for something to do. */
 class worker_team {
 public:
+  /* Of n threads, the caller's among them; fewer, if the system refuses some. */
   explicit worker_team(size_t n) {
-    for (size_t i = 1; i < n; i++)
-      threads_.emplace_back([this, i] { work(i); });
+    try {
+      for (size_t i = 1; i < n; i++)
+        threads_.emplace_back([this, i] { work(i); });
+    } catch (const std::system_error &) {
+    }
   }
+  size_t size() const { return threads_.size() + 1; }
   ~worker_team() {
     {
       std::lock_guard<std::mutex> hold(lock_);
@@ -95,6 +101,22 @@ struct kith_cuda_ring {
   std::vector<kith_cuda_lane> lanes;
   std::unique_ptr<worker_team> team;
   cudaEvent_t ready = nullptr; /* what the session's stream has done before a transfer */
+
+  kith_cuda_ring() = default;
+  kith_cuda_ring(const kith_cuda_ring &) = delete;
+  ~kith_cuda_ring() {
+    for (kith_cuda_lane &lane : lanes) {
+      for (int i = 0; i < BUFFERS; i++) {
+        cudaFreeHost(lane.buffer[i]);
+        if (lane.done[i])
+          cudaEventDestroy(lane.done[i]);
+      }
+      if (lane.stream)
+        cudaStreamDestroy(lane.stream);
+    }
+    if (ready)
+      cudaEventDestroy(ready);
+  }
 };
 
 namespace kith_cuda {
@@ -104,8 +126,8 @@ namespace {
 kith_cuda_ring &ring_of(kith_cuda_session &session) {
   if (session.ring)
     return *session.ring;
-  session.ring = new kith_cuda_ring;
-  kith_cuda_ring &ring = *session.ring;
+  auto made = std::make_unique<kith_cuda_ring>(); /* the session has it once it is complete */
+  kith_cuda_ring &ring = *made;
   check(cudaEventCreateWithFlags(&ring.ready, cudaEventDisableTiming), "event");
   ring.lanes.resize(std::min<uint32_t>(std::max<uint32_t>(session.threads, 1), MAX_THREADS));
   for (kith_cuda_lane &lane : ring.lanes) {
@@ -116,7 +138,8 @@ kith_cuda_ring &ring_of(kith_cuda_session &session) {
     }
   }
   ring.team = std::make_unique<worker_team>(ring.lanes.size());
-  return ring;
+  session.ring = made.release();
+  return *session.ring;
 }
 
 /* Runs fn(lane, piece) for all pieces on the threads of the ring; the first failure is thrown on. */
@@ -135,7 +158,7 @@ template <typename F> void each_piece(kith_cuda_session &session, uint64_t piece
       failed = true;
     }
   };
-  size_t threads = (size_t)std::min<uint64_t>(pieces, ring.lanes.size());
+  size_t threads = (size_t)std::min<uint64_t>(pieces, ring.team->size());
   if (threads > 0)
     ring.team->run(threads, guarded);
   if (failed)
@@ -273,19 +296,6 @@ void copy_rows_to_device(kith_cuda_session &session, void *to, const kith_points
 }
 
 void destroy_ring(kith_cuda_session &session) {
-  if (!session.ring)
-    return;
-  for (kith_cuda_lane &lane : session.ring->lanes) {
-    for (int i = 0; i < BUFFERS; i++) {
-      cudaFreeHost(lane.buffer[i]);
-      if (lane.done[i])
-        cudaEventDestroy(lane.done[i]);
-    }
-    if (lane.stream)
-      cudaStreamDestroy(lane.stream);
-  }
-  if (session.ring->ready)
-    cudaEventDestroy(session.ring->ready);
   delete session.ring;
   session.ring = nullptr;
 }

@@ -21,6 +21,13 @@ rm -f trace.json
 check 4 '' 'kith: no/such/trace.json: the trace cannot be written: No such file or directory' \
   kith join tiny.csv --eps 1 --engine cpu --quiet --trace no/such/trace.json
 
+usage ' join' '--trace tiny.csv would replace the points that are joined' join tiny.csv --eps 1 --trace tiny.csv
+usage ' join' '--trace and -o name the same file, o.npz' \
+  join tiny.csv --eps 1 --what neighbors -o o.npz --trace o.npz
+check 4 '' 'kith: /dev/null: the trace cannot be written: it is there, and no ordinary file' \
+  kith join tiny.csv --eps 1 --engine cpu --quiet --trace /dev/null
+check 2 '' "kith: '0,' are no GPUs: numbers from 0, as in 0 or 0,1, or all" kith join tiny.csv --eps 1 --device 0,
+
 # Speeds are kept where they are asked to be, and plans use them.
 export KITH_SPEEDS=$PWD/speeds.txt
 printf 'of another machine\ncpu 2 200000 1000000 1.0\n' >speeds.txt
@@ -31,6 +38,8 @@ check 0 'cpu     dim 2: <#> pairs/s<*>dim 8: <#> pairs/s' '' kith devices --cali
 makes= keep=
 check 0 '<*>"cpu": <#>,<*>' '' kith plan join tiny.csv --eps 1 --json
 rm -f speeds.txt
+export KITH_SPEEDS=/dev/null
+check 4 '' 'kith: /dev/null: the speeds cannot be kept: it is there, and no ordinary file' kith devices --calibrate
 export KITH_SPEEDS=no/such/speeds.txt
 check 4 '' 'kith: no/such/speeds.txt: the speeds cannot be kept: No such file or directory' kith devices --calibrate
 unset KITH_SPEEDS
