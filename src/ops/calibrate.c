@@ -140,7 +140,7 @@ static kith_status measure_engine(kith_context *ctx, const char *name, float *va
   options.engine = name;
   options.threads = ctx->threads;
   options.memory_bytes = ctx->memory.limit;
-  kith_context *engine;
+  kith_context *engine = NULL;
   kith_status status = kith_context_create(&options, &engine);
   for (int r = 0; r < REFERENCES && !status; r++) {
     kith_points points = kith_points_f32(values, REFERENCE_POINTS, references[r].dim);

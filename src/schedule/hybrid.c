@@ -370,7 +370,7 @@ static void note_imbalance(shared_run *r, double now) {
 
 /* Lets all lanes of all members do what the run is about, and waits for them. */
 static void run_lanes(shared_run *r) {
-  worker workers[KITH_MAX_MEMBERS];
+  worker workers[KITH_MAX_MEMBERS] = {0};
   start_workers(r, workers);
   if (count_items(r->h) > 0)
     kith_each(r->h->ctx, count_items(r->h), work_item, r);
