@@ -63,13 +63,15 @@ def cell(measured, engine):
     return text
 
 
-def print_table(rows, engines):
+def print_head(engines):
     print("| data, eps | " + " | ".join(engines) + " | upper | reached |")
     print("| --- " * (len(engines) + 3) + "|")
-    for r in rows:
-        reached = r["upper_ms"] / r["hybrid"]["ms"] if "upper_ms" in r and "ms" in r.get("hybrid", {}) else 0
-        print(f"| {r['name']} {r['eps']:g} | " + " | ".join(cell(r, engine) for engine in engines) +
-              f" | {r.get('upper_ms', 0):.3g} | {reached:.2f} |")
+
+
+def print_row(r, engines):
+    reached = r["upper_ms"] / r["hybrid"]["ms"] if "upper_ms" in r and "ms" in r.get("hybrid", {}) else 0
+    print(f"| {r['name']} {r['eps']:g} | " + " | ".join(cell(r, engine) for engine in engines) +
+          f" | {r.get('upper_ms', 0):.3g} | {reached:.2f} |", flush=True)
 
 
 def main():
@@ -85,12 +87,12 @@ def main():
     engines = options.engines.split(",")
     results = environment() | {"commit": options.commit, "rows": []}
     for sms in map(int, options.sms.split(",")):
-        rows = [measure(options.build, row, sms, engines, options.repeats)
-                for row in (ROWS[:1] if options.quick else ROWS)]
         print(f"\nmultiprocessors: {sms or 'all'}")
-        print_table(rows, engines)
-        results["rows"] += rows
-        options.out.write_text(json.dumps(results, indent=1) + "\n")
+        print_head(engines)
+        for row in ROWS[:1] if options.quick else ROWS:
+            results["rows"].append(measure(options.build, row, sms, engines, options.repeats))
+            print_row(results["rows"][-1], engines)
+            options.out.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -181,11 +181,11 @@ kith_status kith_calibrate(kith_context *ctx, kith_speeds *out) {
   if (status)
     return status;
   kith_speeds speeds = {0};
-  kith_replace file;
+  kith_replace file = {.out = NULL};
   if ((status = open_store(ctx, &file)))
     return kith_call_end(ctx, status);
   status = measure_all(ctx, &speeds);
-  if (!status)
+  if (!status && file.out)
     write_speeds(ctx, &speeds, file.out);
   int error = kith_replace_close(&file, !status);
   if (!status && error)
