@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/team.h"
 #include "base/trace.h"
+#include "schedule/blocks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -538,103 +539,6 @@ static kith_status offsets(kith_engine *engine, uint64_t *out, kith_tally *tally
 
 /* ---- making it ------------------------------------------------------------------------------------------- */
 
-/* Blocks of so many positions, weighed by the engine whose positions they are. */
-typedef struct weighing {
-  kith_engine *engine;
-  kith_blocks *blocks;
-  _Atomic uint32_t next;
-  _Atomic int failed;
-} weighing;
-
-static void weigh_blocks(void *argument, uint64_t lane) {
-  weighing *w = argument;
-  uint32_t b;
-  while ((b = atomic_fetch_add(&w->next, 1)) < w->blocks->n) {
-    kith_tally tally = {0};
-    kith_work work = {.operation = KITH_DO_WEIGH,
-                      .begin = w->blocks->begin[b],
-                      .end = w->blocks->begin[b + 1],
-                      .end_row = UINT64_MAX};
-    kith_status status = w->engine->run(w->engine, (uint32_t)lane, &work, &tally);
-    if (status)
-      atomic_store(&w->failed, (int)status);
-    w->blocks->candidates[b] = tally.tested;
-  }
-}
-
-static kith_status cut_by_positions(kith_context *ctx, kith_engine *engine, kith_blocks *blocks) {
-  enum { LEAST = 64, MOST = 1024, BLOCKS = 8192 };
-  uint32_t size = engine->n_queries / BLOCKS;
-  size = size < LEAST ? LEAST : size > MOST ? MOST : size;
-  uint32_t n = engine->n_queries / size + (engine->n_queries % size ? 1 : 0);
-  kith_status status = kith_blocks_allocate(ctx, n, engine->n_queries, blocks);
-  if (status)
-    return status;
-  for (uint32_t b = 0; b < n; b++)
-    blocks->begin[b] = b * size;
-  blocks->begin[n] = engine->n_queries;
-  memcpy(blocks->ids, engine->ids, engine->n_queries * sizeof *blocks->ids);
-  weighing w = {.engine = engine, .blocks = blocks};
-  kith_each(ctx, engine->lanes, weigh_blocks, &w);
-  return atomic_load(&w.failed) ? (kith_status)atomic_load(&w.failed) : kith_check_cancel(ctx);
-}
-
-/* The positions of a member, block by block. */
-typedef struct mapping {
-  const kith_engine *engine;
-  const kith_blocks *blocks;
-  uint32_t *position; /* by id */
-  uint32_t *list;
-  uint64_t shares;
-} mapping;
-
-static void place_ids(void *argument, uint64_t share) {
-  const mapping *map = argument;
-  uint64_t end = kith_share_begin(map->engine->n_queries, share + 1, map->shares);
-  for (uint64_t p = kith_share_begin(map->engine->n_queries, share, map->shares); p < end; p++)
-    map->position[map->engine->ids[p]] = (uint32_t)p;
-}
-
-static int compare_positions(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a;
-  uint32_t y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
-
-static void map_block(void *argument, uint64_t b) {
-  const mapping *map = argument;
-  uint32_t begin = map->blocks->begin[b];
-  uint32_t end = map->blocks->begin[b + 1];
-  bool ascends = true;
-  for (uint32_t p = begin; p < end; p++) {
-    map->list[p] = map->position[map->blocks->ids[p]];
-    ascends = ascends && (p == begin || map->list[p - 1] < map->list[p]);
-  }
-  if (!ascends)
-    qsort(map->list + begin, end - begin, sizeof *map->list, compare_positions);
-}
-
-static kith_status map_positions(hybrid *h, member *m) {
-  enum { GRAIN = 65536 };
-  const kith_engine *engine = m->public.engine;
-  uint32_t *position = kith_alloc(&h->ctx->memory, h->n_rows * sizeof *position);
-  m->list = kith_alloc(&h->ctx->memory, engine->n_queries * sizeof *m->list);
-  if (!position || !m->list) {
-    kith_free(position);
-    return kith_fail_memory(h->ctx, (h->n_rows + engine->n_queries) * sizeof *position,
-                            "the positions of queries that engines share");
-  }
-  mapping map = {.engine = engine,
-                 .blocks = &h->blocks,
-                 .position = position,
-                 .list = m->list,
-                 .shares = kith_shares(h->ctx, engine->n_queries, GRAIN)};
-  kith_each(h->ctx, map.shares, place_ids, &map);
-  kith_each_unless_cancelled(h->ctx, h->blocks.n, map_block, &map);
-  kith_free(position);
-  return kith_check_cancel(h->ctx);
-}
-
 static manner manner_of(const hybrid *h, const kith_engine *engine) {
   if (engine->cut)
     return TAKES_BLOCKS;
@@ -676,7 +580,9 @@ static kith_status prepare_member(hybrid *h, member *m) {
   m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);
   if (m->manner == TAKES_BLOCKS && m != h->members)
     return cut_the_same(h, m);
-  return m->manner == TAKES_LISTS ? map_positions(h, m) : KITH_OK;
+  if (m->manner != TAKES_LISTS)
+    return KITH_OK;
+  return kith_blocks_map(h->ctx, &h->blocks, m->public.engine, h->n_rows, &m->list);
 }
 
 static void destroy(kith_engine *engine) {
@@ -695,7 +601,7 @@ static void destroy(kith_engine *engine) {
 
 static kith_status prepare(hybrid *h) {
   kith_engine *owner = h->members[0].public.engine;
-  kith_status status = owner->cut ? owner->cut(owner, &h->blocks) : cut_by_positions(h->ctx, owner, &h->blocks);
+  kith_status status = owner->cut ? owner->cut(owner, &h->blocks) : kith_blocks_cut(h->ctx, owner, &h->blocks);
   if (status || (status = kith_deque_make(h->ctx, &h->blocks, &h->deque)))
     return status;
   h->has_deque = true;
