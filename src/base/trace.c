@@ -119,7 +119,7 @@ static void write_trace(const kith_trace *trace, FILE *out) {
 }
 
 kith_status kith_trace_close(kith_context *ctx, kith_status status) {
-  kith_trace *trace = ctx->trace;
+  kith_trace *trace = ctx ? ctx->trace : NULL; /* a call without a context ends here, too */
   if (!trace)
     return status;
   if (!status)
