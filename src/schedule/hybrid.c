@@ -576,7 +576,7 @@ static kith_status cut_the_same(hybrid *h, member *m) {
 static kith_status prepare_member(hybrid *h, member *m) {
   m->lanes = lanes_of(h, m);
   m->max_work = INFINITY;
-  snprintf(m->done.name, sizeof m->done.name, "%s", m->public.name);
+  memcpy(m->done.name, m->public.name, sizeof m->done.name);
   m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);
   if (m->manner == TAKES_BLOCKS && m != h->members)
     return cut_the_same(h, m);
