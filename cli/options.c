@@ -303,6 +303,8 @@ void options_free(cli_options *options) {
     free(options->arguments[i]);
   free(options->output);
   free(options->checkpoint);
+  free(options->device);
+  free(options->trace);
   free(options->eps_column);
   free(options->box);
   free(options->columns);
