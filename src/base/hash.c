@@ -2,7 +2,7 @@
  *
  * Four lanes take 8 bytes each in turn, so that their multiplications overlap; a step is a bijection of the
  * lane for every input and of the input for every lane, so that one changed word always changes the result of
- * its lane. About 10 GB/s. */
+ * its lane. About 5 GB/s a thread on a Xeon of 2 cores. */
 #include "base/hash.h"
 
 #include <string.h>

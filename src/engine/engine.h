@@ -33,7 +33,6 @@ typedef enum kith_operation {
   KITH_DO_COLLECT, /* the rows, one after the other in a pool: for few neighbours, when looking for them twice
                       (to count, then to fill) would cost more than moving them */
   KITH_DO_PAIRS,   /* the pairs, in any order: where finding them costs much more than putting them in order */
-  KITH_DO_WEIGH,   /* nothing but `tested`: pairs that would be looked at, the sure ones among them */
 } kith_operation;
 
 /* Rows in the order in which they were found. */

@@ -141,13 +141,9 @@ static kith_status choose(kith_join *j) {
                             .max = j->box + j->a->dim,
                             .index_dims = j->options.index_dims,
                             .row_side = j->options.cell_side,
-                            .ranking = {.reorder = !j->options.no_reorder},
                             .brute = j->options.brute,
+                            .no_reorder = j->options.no_reorder,
                             .no_sortidu = j->options.no_sortidu};
-  if (j->on_gpu) { /* which has a part of the join: queries that are near each other there are so here, too */
-    question.ranking.first = j->gpu.dims;
-    question.ranking.n_first = j->gpu.index_dims;
-  }
   kith_status status = kith_choose_grid(j->ctx, &question, &j->choice);
   if (!status)
     status = kith_join_choose_brute(j, &question);

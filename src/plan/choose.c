@@ -298,7 +298,7 @@ static void explain(const kith_question *question, kith_choice *choice, const ki
       snprintf(choice->why, sizeof choice->why,
                "Cut dimensions: %u of %u, %s: that costs least, at %.3g candidates a query in the sample of %u "
                "points.\n",
-               spec->k, dim, !question->ranking.reorder ? "the first ones" : "those of largest variance",
+               spec->k, dim, question->no_reorder ? "the first ones" : "those of largest variance",
                choice->candidates, sample->n_points);
   size_t used = at > 0 ? (size_t)at : 0;
   if (spec->row_side < 1)
@@ -328,7 +328,7 @@ kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, k
   memcpy(choice->box + dim, question->max, dim * sizeof(double));
   kith_sample sample;
   kith_status status =
-      kith_sample_take(ctx, question->queries, question->candidates, &question->ranking, &sample);
+      kith_sample_take(ctx, question->queries, question->candidates, !question->no_reorder, &sample);
   if (status)
     return status;
   kith_grid_spec *spec = &choice->spec;

@@ -82,7 +82,7 @@ static void rank_dimensions(trial *t) {
   double shares[KITH_GRID_DIMS] = {0};
   t->n_dims = t->sample.n_dims;
   for (uint32_t j = 0; j < t->n_dims; j++) {
-    double share = !t->question->ranking.reorder ? 1 : share_left(t, j, 1.5 * t->question->predicate->reach);
+    double share = t->question->no_reorder ? 1 : share_left(t, j, 1.5 * t->question->predicate->reach);
     uint32_t at = j;
     for (; at > 0 && shares[at - 1] > share; at--) {
       shares[at] = shares[at - 1];
@@ -262,7 +262,7 @@ kith_status kith_choose_ego(kith_context *ctx, const kith_question *question, co
     return KITH_OK;
   trial t = {.question = question, .grid = grid};
   kith_status status =
-      kith_sample_take(ctx, question->queries, question->candidates, &question->ranking, &t.sample);
+      kith_sample_take(ctx, question->queries, question->candidates, !question->no_reorder, &t.sample);
   if (status)
     return status;
   t.values = kith_alloc(&ctx->memory, KITH_GRID_DIMS * sizeof *t.values);

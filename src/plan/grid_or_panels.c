@@ -172,7 +172,7 @@ static void explain(const trial *t, const kith_choice *grid, kith_brute_choice *
              "Points are ordered by %u column%s%s%s: a panel then meets %.2g of the panels in a sample of %u "
              "points.\n",
              choice->split, choice->split == 1 ? "" : "s",
-             t->question->ranking.reorder ? " of largest variance" : "",
+             t->question->no_reorder ? "" : " of largest variance",
              choice->groups ? " and the norm of the others" : "", choice->share, t->n);
   else if (choice->groups)
     snprintf(

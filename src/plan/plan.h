@@ -12,7 +12,6 @@
 
 #include "index/grid.h"
 #include "index/sketch.h"
-#include "plan/sample.h"
 
 /* The inputs of a choice. */
 typedef struct kith_question {
@@ -22,9 +21,8 @@ typedef struct kith_question {
   const double *min, *max; /* the box around both sets, per dimension */
   uint32_t index_dims;     /* 0: choose */
   double row_side;         /* 0: choose */
-  kith_ranking ranking;    /* of the dimensions */
   /* For experiments: see kith_join_options. */
-  bool brute, no_sortidu;
+  bool brute, no_reorder, no_sortidu;
 } kith_question;
 
 typedef struct kith_choice {

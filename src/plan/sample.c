@@ -84,20 +84,10 @@ static void take_first_dimensions(const kith_points *points, kith_sample *sample
     sample->dims[j] = j;
 }
 
-static void put_first(kith_sample *sample, uint32_t dim) {
-  uint32_t at = 0;
-  while (at + 1 < sample->n_dims && sample->dims[at] != dim)
-    at++;
-  memmove(sample->dims + 1, sample->dims, at * sizeof *sample->dims);
-  sample->dims[0] = dim;
-}
-
 kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, const kith_points *points,
-                             const kith_ranking *ranking, kith_sample *sample) {
+                             bool reorder, kith_sample *sample) {
   *sample = (kith_sample){0};
-  (ranking->reorder ? rank_dimensions : take_first_dimensions)(points, sample);
-  for (uint32_t i = ranking->n_first; i-- > 0;)
-    put_first(sample, ranking->first[i]);
+  (reorder ? rank_dimensions : take_first_dimensions)(points, sample);
   uint64_t bytes = (POINTS + QUERIES) * sizeof(double) * sample->n_dims;
   sample->points = kith_alloc(&ctx->memory, bytes);
   if (!sample->points)

@@ -30,16 +30,9 @@ uint64_t kith_sample_row(uint64_t i, uint64_t strata, uint64_t n);
 kith_status kith_sample_columns(kith_context *ctx, const kith_points *points, bool reorder, uint32_t *columns,
                                 double *middle);
 
-/* In which order dimensions are looked at. */
-typedef struct kith_ranking {
-  bool reorder;          /* by variance; else as the input has them */
-  const uint32_t *first; /* but these n_first before all others */
-  uint32_t n_first;
-} kith_ranking;
-
-/* A sample of the dimensions that rank first. */
+/* reorder: the dimensions of largest variance; otherwise the first ones. */
 kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, const kith_points *points,
-                             const kith_ranking *ranking, kith_sample *sample);
+                             bool reorder, kith_sample *sample);
 void kith_sample_destroy(kith_sample *sample);
 
 /* The lower and upper quartile of sampled dimension j, from some hundred points. */

@@ -1,51 +1,9 @@
-/* Blocks of queries and positions of engines: see blocks.h. */
+/* Blocks of queries as positions of another engine: see blocks.h. */
 #include "schedule/blocks.h"
 
 #include "base/team.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-/* Blocks of so many positions, weighed by the engine whose positions they are. */
-typedef struct weighing {
-  kith_engine *engine;
-  kith_blocks *blocks;
-  _Atomic uint32_t next;
-  _Atomic int failed;
-} weighing;
-
-static void weigh_blocks(void *argument, uint64_t lane) {
-  weighing *w = argument;
-  uint32_t b;
-  while ((b = atomic_fetch_add(&w->next, 1)) < w->blocks->n) {
-    kith_tally tally = {0};
-    kith_work work = {.operation = KITH_DO_WEIGH,
-                      .begin = w->blocks->begin[b],
-                      .end = w->blocks->begin[b + 1],
-                      .end_row = UINT64_MAX};
-    kith_status status = w->engine->run(w->engine, (uint32_t)lane, &work, &tally);
-    if (status)
-      atomic_store(&w->failed, (int)status);
-    w->blocks->candidates[b] = tally.tested;
-  }
-}
-
-kith_status kith_blocks_cut(kith_context *ctx, kith_engine *engine, kith_blocks *blocks) {
-  enum { LEAST = 64, MOST = 1024, BLOCKS = 8192 };
-  uint32_t size = engine->n_queries / BLOCKS;
-  size = size < LEAST ? LEAST : size > MOST ? MOST : size;
-  uint32_t n = engine->n_queries / size + (engine->n_queries % size ? 1 : 0);
-  kith_status status = kith_blocks_allocate(ctx, n, engine->n_queries, blocks);
-  if (status)
-    return status;
-  for (uint32_t b = 0; b < n; b++)
-    blocks->begin[b] = b * size;
-  blocks->begin[n] = engine->n_queries;
-  memcpy(blocks->ids, engine->ids, engine->n_queries * sizeof *blocks->ids);
-  weighing w = {.engine = engine, .blocks = blocks};
-  kith_each(ctx, engine->lanes, weigh_blocks, &w);
-  return atomic_load(&w.failed) ? (kith_status)atomic_load(&w.failed) : kith_check_cancel(ctx);
-}
 
 /* The positions of a member, block by block. */
 typedef struct mapping {

@@ -167,6 +167,7 @@ static void note_slice(shared_run *r, member *m, uint32_t lane, kith_slice slice
   m->work += (double)(deque->work[slice.end] - deque->work[slice.begin]);
   m->done.busy_seconds += (now - began) / m->lanes;
   m->max_work *= 2;
+  m->ended = now;
   add_tally(&r->tally, tally);
   pthread_mutex_unlock(&r->h->lock);
 }
@@ -244,9 +245,6 @@ static void work_lane(shared_run *r, member *m, uint32_t lane, bool reports) {
       continue;
     note_slice(r, m, lane, slice, began, &tally);
     kith_deque_done(&h->deque);
-    pthread_mutex_lock(&h->lock);
-    m->ended = kith_seconds();
-    pthread_mutex_unlock(&h->lock);
     if (reports)
       report_progress(r);
   }
@@ -601,7 +599,7 @@ static void destroy(kith_engine *engine) {
 
 static kith_status prepare(hybrid *h) {
   kith_engine *owner = h->members[0].public.engine;
-  kith_status status = owner->cut ? owner->cut(owner, &h->blocks) : kith_blocks_cut(h->ctx, owner, &h->blocks);
+  kith_status status = owner->cut(owner, &h->blocks);
   if (status || (status = kith_deque_make(h->ctx, &h->blocks, &h->deque)))
     return status;
   h->has_deque = true;

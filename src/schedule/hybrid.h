@@ -24,7 +24,7 @@ typedef struct kith_member {
 } kith_member;
 
 typedef struct kith_hybrid_spec {
-  kith_member members[KITH_MAX_MEMBERS]; /* the first cuts the blocks */
+  kith_member members[KITH_MAX_MEMBERS]; /* the first cuts the blocks, and so must be able to */
   uint32_t n_members;
   uint64_t n_rows; /* of the query side, the invalid ones among them */
   kith_partition partition;

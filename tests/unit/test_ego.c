@@ -1,10 +1,6 @@
 /* The epsilon grid order and its blocks against the promises of index/ego.h; work over lists of queries, in
  * that order and in a grid's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "support.h"
 
 #include "ops/join.h"
 
@@ -15,11 +11,7 @@ static kith_context *ctx;
 
 static int setup(void **state) {
   (void)state;
-  kith_context_options options = kith_context_options_init();
-  options.threads = 2;
-  options.memory_bytes = 256 << 20;
-  options.engine = "cpu";
-  assert_int_equal(kith_context_create(&options, &ctx), KITH_OK);
+  ctx = open_context(2);
   return 0;
 }
 
@@ -29,18 +21,6 @@ static int teardown(void **state) {
   kith_context_destroy(ctx);
   return leaked;
 }
-
-static uint64_t random_bits(uint64_t *state) {
-  *state += UINT64_C(0x9E3779B97F4A7C15);
-  uint64_t x = *state;
-  x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return x ^ (x >> 31);
-}
-
-static double random_unit(uint64_t *state) { return (double)(random_bits(state) >> 11) * 0x1p-53; }
-
-static uint32_t random_below(uint64_t *state, uint32_t bound) { return (uint32_t)(random_bits(state) % bound); }
 
 enum { N = 3000, MAX_DIM = 9 };
 

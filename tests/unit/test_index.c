@@ -1,10 +1,6 @@
 /* The sort, the grid, the index, the predicate, the memory budget, the threads and the choice of a grid: each
  * against the promise that its header makes, on random and on hostile data. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "support.h"
 
 #include "base/team.h"
 #include "index/index.h"
@@ -19,18 +15,9 @@
 
 static kith_context *ctx;
 
-static kith_context *context_of(uint32_t threads) {
-  kith_context_options options = kith_context_options_init();
-  options.threads = threads;
-  options.memory_bytes = 256 << 20;
-  kith_context *made;
-  assert_int_equal(kith_context_create(&options, &made), KITH_OK);
-  return made;
-}
-
 static int setup(void **state) {
   (void)state;
-  ctx = context_of(3);
+  ctx = open_context(3);
   return 0;
 }
 
@@ -41,18 +28,6 @@ static int teardown(void **state) {
   kith_context_destroy(ctx);
   return leaked;
 }
-
-static uint64_t random_bits(uint64_t *state) {
-  *state += UINT64_C(0x9E3779B97F4A7C15);
-  uint64_t x = *state;
-  x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return x ^ (x >> 31);
-}
-
-static double random_unit(uint64_t *state) { return (double)(random_bits(state) >> 11) * 0x1p-53; }
-
-static uint32_t random_below(uint64_t *state, uint32_t bound) { return (uint32_t)(random_bits(state) % bound); }
 
 /* ---- the sort ---- */
 
@@ -108,7 +83,7 @@ static void test_sort(void **state) {
   static const uint64_t SIZES[] = {0, 1, 2, 3, 24, 25, 100, 5000};
   static const uint32_t DISTINCT[] = {0, 7, 1}; /* many equal keys try the stability */
   for (uint32_t threads = 1; threads <= 9; threads += 4) {
-    kith_context *on = context_of(threads);
+    kith_context *on = open_context(threads);
     for (size_t b = 0; b < sizeof BITS / sizeof *BITS; b++)
       for (size_t n = 0; n < sizeof SIZES / sizeof *SIZES; n++)
         for (size_t d = 0; d < 3; d++) {
@@ -124,7 +99,7 @@ static void test_sort(void **state) {
 static void test_sort_large(void **state) {
   (void)state;
   for (uint32_t threads = 1; threads <= 5; threads += 2) {
-    kith_context *on = context_of(threads);
+    kith_context *on = open_context(threads);
     check_sort(on, &(sort_case){300000, 32, 32, 0, 0});
     check_sort(on, &(sort_case){300000, 32, 32, 0, 20});
     check_sort(on, &(sort_case){300000, 32, 32, 1000, 25});
@@ -772,7 +747,7 @@ static void allocate_often(void *argument, uint64_t item) {
 /* Many threads at once never exceed the limit, and leave nothing behind. */
 static void test_memory_threads(void **state) {
   (void)state;
-  kith_context *on = context_of(8);
+  kith_context *on = open_context(8);
   contest c = {.memory = {.limit = 4000}};
   kith_each(on, 24, allocate_often, &c);
   assert_false(atomic_load(&c.exceeded));
@@ -803,7 +778,7 @@ static void test_team(void **state) {
   (void)state;
   static const uint64_t SIZES[] = {0, 1, 2, 3, 17, MAX_ITEMS};
   for (uint32_t threads = 1; threads <= 16; threads *= 2) {
-    kith_context *on = context_of(threads);
+    kith_context *on = open_context(threads);
     for (uint32_t round = 0; round < 300; round++) {
       static roll r;
       uint64_t n = SIZES[round % 6];
@@ -835,7 +810,7 @@ static void cancel_third(void *argument, uint64_t item) {
 static void test_team_cancelled(void **state) {
   (void)state;
   for (uint32_t threads = 1; threads <= 16; threads *= 2) {
-    strike s = {.on = context_of(threads)};
+    strike s = {.on = open_context(threads)};
     kith_each_unless_cancelled(s.on, MAX_ITEMS, cancel_third, &s);
     assert_in_range(s.visits, 3, 3 + threads);
     s.visits = 0;
@@ -867,8 +842,7 @@ static void test_shares(void **state) {
 static kith_choice choose(const point_set *s, double eps, uint32_t index_dims, double row_side) {
   static kith_predicate predicate;
   predicate = kith_predicate_make(eps, s->view.dim);
-  kith_question question = {.ranking = {.reorder = true},
-                            .queries = &s->view,
+  kith_question question = {.queries = &s->view,
                             .candidates = &s->view,
                             .predicate = &predicate,
                             .min = s->min,

@@ -5,11 +5,8 @@
 #include "index/marks.h"
 #include "index/sketch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "support.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,15 +14,6 @@
 static float unit(uint64_t *state) {
   *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
   return (float)(*state >> 40) * 0x1p-24F;
-}
-
-static kith_context *open_context(uint32_t threads) {
-  kith_context_options options = kith_context_options_init();
-  options.engine = "cpu";
-  options.threads = threads;
-  kith_context *ctx;
-  assert_int_equal(kith_context_create(&options, &ctx), KITH_OK);
-  return ctx;
 }
 
 /* Every number once, groups of the first half below the second half in some dimension, the same on all threads.

@@ -451,14 +451,6 @@ static void collect_tile(visit *v) {
   v->tally->pairs += pairs;
 }
 
-/* The candidates of the tile's runs; images are few beside them. */
-static void weigh_tile(visit *v) {
-  for (uint32_t r = 0; r < v->lane->n_runs; r++) {
-    kith_run run = kith_lane_run(v->lane, r);
-    v->tally->tested += (uint64_t)v->lane->tile.n_queries * (run.end - run.begin);
-  }
-}
-
 static void visit_tile(visit *v) {
   switch (v->work->operation) {
   case KITH_DO_COUNT:
@@ -472,9 +464,6 @@ static void visit_tile(visit *v) {
     break;
   case KITH_DO_COLLECT:
     collect_tile(v);
-    break;
-  case KITH_DO_WEIGH:
-    weigh_tile(v);
     break;
   case KITH_DO_PAIRS: /* another engine's */
     break;
