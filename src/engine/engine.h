@@ -30,8 +30,8 @@ typedef enum kith_operation {
   KITH_DO_COUNT,   /* pairs in all, whatever half and drop_self say; by symmetry, unless it is one-sided */
   KITH_DO_DEGREES, /* degrees[id] of every query */
   KITH_DO_FILL,    /* the rows of the neighbour table, at their offsets */
-  KITH_DO_COLLECT, /* the rows, one after the other in a pool: for few neighbours, when looking for them twice
-                      (to count, then to fill) would cost more than moving them */
+  KITH_DO_COLLECT, /* the rows, one after the other in a pool: where looking for neighbours twice (to count,
+                      then to fill) would cost more than moving them */
   KITH_DO_PAIRS,   /* the pairs, in any order: where finding them costs much more than putting them in order */
 } kith_operation;
 
@@ -42,6 +42,16 @@ typedef struct kith_pool {
   _Atomic uint64_t used;
   _Atomic bool overflow; /* the rows did not fit: nothing here is of use */
 } kith_pool;
+
+/* Takes room for n ids, and tells where it begins; KITH_NO_ROOM: there is none left. */
+static const uint64_t KITH_NO_ROOM = UINT64_MAX;
+static inline uint64_t kith_pool_reserve(kith_pool *pool, uint64_t n) {
+  uint64_t at = atomic_fetch_add(&pool->used, n);
+  if (at + n <= pool->capacity)
+    return at;
+  atomic_store(&pool->overflow, true);
+  return KITH_NO_ROOM;
+}
 
 /* The queries in pieces, as they are handed out to engines that share a join: block b has the positions
  * [begin[b], begin[b + 1]) of the engine that cut them. */
@@ -72,6 +82,7 @@ typedef struct kith_work {
   const uint32_t *list;   /* positions, ascending; NULL: all from begin to end */
   const uint32_t *blocks; /* numbers of n_blocks blocks to take in place of positions; NULL: none */
   uint32_t n_blocks;
+  uint64_t run;   /* of which this is a part: another number than before, if arrays are others than before */
   bool one_sided; /* KITH_DO_COUNT: look at pairs from both of their queries. So it is with a list */
   uint64_t first_row, end_row; /* only queries with ids in this window; end_row UINT64_MAX: all queries */
   uint64_t *degrees;           /* indexed by id; KITH_DO_COLLECT: place in the pool << 32 | degree */
@@ -94,12 +105,13 @@ typedef struct kith_engine kith_engine;
 struct kith_engine {
   const char *name;
   uint32_t lanes;
-  uint32_t n_queries;  /* positions: the valid points of the query side */
-  const uint32_t *ids; /* of the positions; NULL: the engine cannot take lists */
-  bool whole;          /* work is not cut into pieces: all queries at once, on lane 0 */
-  bool traces;         /* it notes what it does in the trace itself */
-  bool all_pairs;      /* it has KITH_DO_PAIRS in place of KITH_DO_COLLECT; rows are always by id */
-  uint32_t grain;      /* pieces of work should be multiples of this; 0: any */
+  uint32_t n_queries;   /* positions: the valid points of the query side */
+  const uint32_t *ids;  /* of the positions; NULL: the engine cannot take lists */
+  bool whole;           /* work is not cut into pieces: all queries at once, on lane 0 */
+  bool traces;          /* it notes what it does in the trace itself */
+  bool all_pairs;       /* it has KITH_DO_PAIRS in place of KITH_DO_COLLECT; rows are always by id */
+  uint32_t grain;       /* pieces of work should be multiples of this; 0: any */
+  uint32_t block_lanes; /* lanes that take blocks, if it cuts them */
   /* Runs work on a lane and adds to the tally; stops early once the call is cancelled. The CPU never fails for
    * lack of memory, since lanes own their buffers; a GPU may, and can then be asked for less. */
   kith_status (*run)(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally);

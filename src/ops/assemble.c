@@ -82,7 +82,7 @@ kith_status kith_join_assemble(kith_join *j, kith_table *table, uint64_t *offset
   if (!a.found.lists)
     return KITH_OK; /* no room to be quick: count and fill */
   memset(a.found.lists, 0, bytes);
-  kith_work work = {.operation = KITH_DO_PAIRS, .end = j->engine->n_queries, .end_row = UINT64_MAX};
+  kith_work work = kith_join_work(j, KITH_DO_PAIRS);
   work.found = &a.found;
   kith_stage_begin(j->ctx, "join", 0.8);
   kith_status status = kith_join_run(j, &work);

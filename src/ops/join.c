@@ -11,10 +11,6 @@
 
 /* ---- run ----------------------------------------------------------------------------------------------- */
 
-static kith_work all_queries(const kith_join *j, kith_operation operation) {
-  return (kith_work){.operation = operation, .end = j->engine->n_queries, .end_row = UINT64_MAX};
-}
-
 kith_status kith_join_run(kith_join *j, const kith_work *work) {
   double began = kith_seconds();
   kith_status status = kith_schedule_run(j->ctx, j->engine, work, &j->tally);
@@ -30,7 +26,7 @@ static uint64_t pairs_of_count(const kith_join *j, uint64_t counted) {
 
 static kith_status count_pairs(kith_join *j, uint64_t *pairs) {
   kith_stage_begin(j->ctx, "join", 0.95);
-  kith_work work = all_queries(j, KITH_DO_COUNT);
+  kith_work work = kith_join_work(j, KITH_DO_COUNT);
   kith_status status = kith_join_run(j, &work);
   if (!status)
     *pairs = pairs_of_count(j, j->tally.pairs);
@@ -41,7 +37,7 @@ static kith_status count_pairs(kith_join *j, uint64_t *pairs) {
 static kith_status find_degrees(kith_join *j, uint64_t *degrees, double span) {
   memset(degrees, 0, j->a->n * sizeof *degrees);
   kith_stage_begin(j->ctx, "count", span);
-  kith_work work = all_queries(j, KITH_DO_DEGREES);
+  kith_work work = kith_join_work(j, KITH_DO_DEGREES);
   work.degrees = degrees;
   kith_status status = kith_join_run(j, &work);
   j->report.pairs = j->tally.pairs;
@@ -158,7 +154,7 @@ static kith_status fill_table(kith_join *j, kith_table *table, uint64_t *offsets
   kith_status status = find_offsets(j, offsets);
   if (status || (status = kith_join_allocate_table(j, table, offsets[j->a->n])))
     return status;
-  kith_work work = all_queries(j, KITH_DO_FILL);
+  kith_work work = kith_join_work(j, KITH_DO_FILL);
   work.offsets = offsets;
   work.neighbors = (uint32_t *)table->neighbors;
   work.distances = (double *)table->distances;
@@ -166,47 +162,27 @@ static kith_status fill_table(kith_join *j, kith_table *table, uint64_t *offsets
   return kith_join_run(j, &work);
 }
 
-/* Moves collected rows to their places: offsets[1..] holds (place in the pool << 32 | degree). */
-static void place_rows(const kith_join *j, const kith_pool *pool, uint32_t *neighbors, uint64_t *offsets) {
-  offsets[0] = 0;
-  for (uint64_t i = 0; i < j->a->n; i++) {
-    uint64_t place = offsets[i + 1] >> 32;
-    uint64_t degree = offsets[i + 1] & UINT32_MAX;
-    memcpy(neighbors + offsets[i], pool->ids + place, degree * sizeof *neighbors);
-    offsets[i + 1] = offsets[i] + degree;
-  }
+/* Whether rows are better collected than looked for twice: where tests are many beside the neighbours (of one
+ * set an estimate meets pairs once, and counts them twice). Where these are few, collecting costs nothing. */
+static bool collecting_pays(const kith_join *j, const kith_estimate *estimate) {
+  enum { TESTS_PER_PAIR = 4 };
+  bool able = !j->options.distances && !j->engine->all_pairs && !(j->shared && j->space.lattice.n > 0);
+  bool few = kith_join_pairs_of_estimate(j, estimate->pairs) < 2 * (double)j->a->n;
+  return able && (few || estimate->tested > TESTS_PER_PAIR * estimate->pairs);
 }
 
-/* Looks for the pairs once, collecting them in a pool of the given capacity. *done is false if they did not
- * fit after all. */
-static kith_status collect_table(kith_join *j, kith_table *table, uint64_t *offsets, uint64_t capacity,
-                                 bool *done) {
-  kith_pool pool = {.ids = kith_alloc(&j->ctx->memory, capacity * sizeof(uint32_t)), .capacity = capacity};
-  if (!pool.ids)
-    return KITH_OK; /* no room to be quick: count and fill */
-  memset(offsets, 0, (j->a->n + 1) * sizeof *offsets);
-  kith_work work = all_queries(j, KITH_DO_COLLECT);
-  work.degrees = offsets + 1;
-  work.pool = &pool;
-  kith_stage_begin(j->ctx, "join", 0.5);
-  kith_status status = kith_join_run(j, &work);
-  *done = !status && !atomic_load(&pool.overflow);
-  if (*done)
-    kith_join_release_index(j);
-  if (*done && !(status = kith_join_allocate_table(j, table, atomic_load(&pool.used)))) {
-    place_rows(j, &pool, (uint32_t *)table->neighbors, offsets);
-    j->report.pairs = table->n_pairs;
-  }
-  kith_free(pool.ids);
-  return status;
+/* Ids that a pool must hold, to hold all pairs: some more than there seem to be. */
+static double expected_pool(const kith_join *j, const kith_estimate *estimate) {
+  return 1.1 * kith_join_pairs_of_estimate(j, estimate->pairs + 4 * estimate->error) + 4096;
 }
 
-/* The pool for collecting, or 0: only where neighbours are few, so that the pool is small beside the points. */
+/* The pool for collecting a table, or 0. It is as large as the table, so memory must be plenty. */
 static uint64_t pool_capacity(const kith_join *j, const kith_estimate *estimate) {
-  double likely = kith_join_pairs_of_estimate(j, estimate->pairs + 4 * estimate->error) + 4096;
-  double capacity = 1.1 * likely;
-  bool few = likely < 2 * (double)j->a->n && capacity < UINT32_MAX;
-  return few && !j->options.distances && !j->engine->all_pairs ? (uint64_t)capacity : 0;
+  double capacity = expected_pool(j, estimate);
+  double bytes = capacity * sizeof(uint32_t);
+  bool fits = capacity < UINT32_MAX && bytes < room_for_table() / 4 &&
+              bytes < (double)kith_memory_left(&j->ctx->memory);
+  return fits && collecting_pays(j, estimate) ? (uint64_t)capacity : 0;
 }
 
 /* Whether pairs are better found once and put in order: they are then moved twice, and so should be few beside
@@ -216,16 +192,26 @@ static bool may_assemble(const kith_join *j, const kith_estimate *estimate) {
   return j->engine->all_pairs && estimate->tested * j->a->dim > COLUMNS_PER_PAIR * estimate->pairs;
 }
 
+/* Of a join that is shared, a GPU has seen a sample when it made its plan. */
+static kith_status estimate_pairs(kith_join *j, kith_estimate *estimate) {
+  if (!j->shared)
+    return kith_estimate_run(j->ctx, j->engine, estimate);
+  double n = j->engine->n_queries;
+  *estimate = (kith_estimate){.pairs = n * j->gpu.neighbors, .tested = n * j->gpu.candidates / 2};
+  estimate->error = estimate->pairs / 8;
+  return KITH_OK;
+}
+
 static kith_status make_table(kith_join *j, kith_table *table) {
   uint64_t *offsets = kith_alloc_result(&j->ctx->memory, (j->a->n + 1) * sizeof(uint64_t));
   table->offsets = offsets;
   if (!offsets)
     return kith_fail(j->ctx, KITH_ERR_MEMORY, "out of memory for the offsets of %llu rows",
                      (unsigned long long)j->a->n);
-  if (j->engine->offsets) /* counting is quick: no need to estimate first */
+  if (j->engine->offsets && !j->shared) /* counting is quick: no need to estimate first */
     return fill_table(j, table, offsets);
   kith_estimate estimate;
-  kith_status status = kith_estimate_run(j->ctx, j->engine, &estimate);
+  kith_status status = estimate_pairs(j, &estimate);
   if (status || (status = check_table_fits(j, &estimate)))
     return status;
   uint64_t capacity = pool_capacity(j, &estimate);
@@ -233,7 +219,7 @@ static kith_status make_table(kith_join *j, kith_table *table) {
   if (may_assemble(j, &estimate))
     status = kith_join_assemble(j, table, offsets, &done);
   else if (capacity)
-    status = collect_table(j, table, offsets, capacity, &done);
+    status = kith_join_collect(j, table, offsets, capacity, &done);
   if (status || done)
     return status;
   j->tally = (kith_tally){0};
@@ -311,6 +297,13 @@ static bool is_worth_recording(const kith_join *j, double seconds) {
   return j->checkpoint && (kith_checkpoint_rows(j->checkpoint) > 0 || seconds > j->options.checkpoint_seconds);
 }
 
+/* The pool for few neighbours, small beside the points; 0: they are not so few. */
+static uint64_t few_capacity(const kith_join *j, const kith_estimate *estimate) {
+  double capacity = expected_pool(j, estimate);
+  bool few = capacity < 2 * (double)j->a->n + 4096 && capacity < UINT32_MAX;
+  return few && !j->options.distances && !j->engine->all_pairs ? (uint64_t)capacity : 0;
+}
+
 /* Few neighbours: the whole table is collected, within the budget, and given to the sink at once. *done is
  * false if they are not so few. */
 static kith_status stream_collected(kith_join *j, kith_sink *sink, uint64_t *offsets, bool *done) {
@@ -323,7 +316,7 @@ static kith_status stream_collected(kith_join *j, kith_sink *sink, uint64_t *off
   bool assembles = may_assemble(j, &estimate);
   uint64_t capacity = assembles
                           ? (uint64_t)kith_join_pairs_of_estimate(j, estimate.pairs + 4 * estimate.error) + 1
-                          : pool_capacity(j, &estimate);
+                          : few_capacity(j, &estimate);
   uint64_t rows = j->options.batch_rows;
   uint64_t bytes = capacity * (uint64_t)(kith_join_pair_bytes(j) + sizeof(uint32_t));
   bool fits = bytes <= kith_memory_left(&j->ctx->memory) / 2;
@@ -331,7 +324,7 @@ static kith_status stream_collected(kith_join *j, kith_sink *sink, uint64_t *off
     return KITH_OK;
   kith_table table = {0};
   status = assembles ? kith_join_assemble(j, &table, offsets, done)
-                     : collect_table(j, &table, offsets, capacity, done);
+                     : kith_join_collect(j, &table, offsets, capacity, done);
   if (!status && *done) {
     kith_shape shape = table_shape(j, table.n_pairs);
     kith_batch batch = {
@@ -362,7 +355,7 @@ static kith_status stream_windows(kith_join *j, kith_sink *sink, uint64_t *offse
   kith_shape shape = table_shape(j, offsets[j->a->n]);
   kith_stream stream = {.engine = j->engine,
                         .sink = sink,
-                        .work = all_queries(j, KITH_DO_FILL),
+                        .work = kith_join_work(j, KITH_DO_FILL),
                         .offsets = offsets,
                         .n_rows = j->a->n,
                         .batch_rows = j->options.batch_rows,

@@ -72,7 +72,7 @@ kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points
 kith_status kith_join_prepare_count(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
                                     const kith_join_options *options);
 
-/* The index is not needed any more: makes room for the result. */
+/* The index is not needed any more: makes room for the result. What engines have done is then in the report. */
 void kith_join_release_index(kith_join *j);
 
 /* Releases everything and, on success, hands the report to the caller. Returns the status. */
@@ -101,11 +101,21 @@ kith_status kith_join_prepare_cpu(kith_join *j);
 
 void kith_join_release_brute(kith_join *j);
 
+/* Work on all queries. */
+static inline kith_work kith_join_work(const kith_join *j, kith_operation operation) {
+  return (kith_work){.operation = operation, .end = j->engine->n_queries, .end_row = UINT64_MAX};
+}
+
 /* Runs work on the engine, and adds to tally and report. */
 kith_status kith_join_run(kith_join *j, const kith_work *work);
 
 /* Allocates the rows of a table, or refuses it if memory would not hold it. */
 kith_status kith_join_allocate_table(kith_join *j, kith_table *table, uint64_t pairs);
+
+/* Makes a table in one pass, by collecting rows in a pool of so many ids (KITH_DO_COLLECT). *done is false if
+ * they did not fit after all. */
+kith_status kith_join_collect(kith_join *j, kith_table *table, uint64_t *offsets, uint64_t capacity,
+                              bool *done);
 
 /* Makes a table by an engine that finds all pairs once. *done is false if they did not fit the memory. */
 kith_status kith_join_assemble(kith_join *j, kith_table *table, uint64_t *offsets, bool *done);

@@ -240,6 +240,8 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
                          .index_dims = opt->index_dims,
                          .cell_side = opt->cell_side,
                          .brute = opt->brute,
+                         .no_reorder = opt->no_reorder,
+                         .no_shortc = opt->no_shortc,
                          .shared = j->ctx->engine == KITH_ENGINE_HYBRID,
                          .kernel = opt->kernel,
                          .cells = opt->cells,
@@ -364,6 +366,8 @@ static bool wants_to_share(const kith_context *ctx) {
   return ctx->engine == KITH_ENGINE_HYBRID || ctx->gpus.all || ctx->gpus.n > 1;
 }
 
+static uint64_t count_points(const kith_join *j) { return j->a->n + (j->one_set ? 0 : j->b->n); }
+
 static kith_status prepare(kith_join *j, const kith_join_options *options) {
   kith_context *ctx = j->ctx;
   kith_status status = kith_call_begin(ctx);
@@ -383,9 +387,8 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
   if ((status = embed(j)))
     return status;
   j->seconds_embed = kith_seconds() - began;
-  uint64_t n_points = j->a->n + (j->one_set ? 0 : j->b->n);
   bool on_cpu = j->options.algorithm == KITH_ALGORITHM_EGO && ctx->engine != KITH_ENGINE_HYBRID;
-  if (on_cpu || !kith_cuda_wanted(ctx, n_points, kith_join_needs_gpu(j)))
+  if (on_cpu || !kith_cuda_wanted(ctx, count_points(j), j->a->dim, kith_join_needs_gpu(j)))
     return kith_join_prepare_cpu(j);
   status = wants_to_share(ctx) ? kith_join_prepare_shared(j) : kith_join_prepare_gpu(j, 0, &j->engine);
   return status && may_fall_back(j, status) ? kith_join_prepare_cpu(j) : status;
@@ -409,6 +412,8 @@ kith_status kith_join_prepare_count(kith_join *j, kith_context *ctx, const kith_
 }
 
 void kith_join_release_index(kith_join *j) {
+  if (j->shared && j->engine)
+    kith_hybrid_describe(j->engine, &j->report);
   kith_engine_destroy(j->engine);
   j->engine = NULL;
   kith_index_destroy(&j->index_a);
@@ -425,21 +430,21 @@ static const char *engine_name(const kith_join *j) {
 
 kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report *report) {
   kith_join_report *mine = &j->report;
+  kith_join_release_index(j);
   mine->tested = j->tally.tested;
   mine->inside = j->tally.inside;
   mine->invalid_rows = j->invalid[0] + j->invalid[1];
   mine->peak_bytes = kith_peak_bytes(j->ctx);
   mine->engine = engine_name(j);
   mine->algorithm = kith_join_algorithm(j);
-  if (j->shared && j->engine)
-    kith_hybrid_describe(j->engine, mine);
+  if (!status && !j->on_gpu)
+    kith_cuda_missed(j->ctx, count_points(j), mine->seconds_plan + mine->seconds_index + mine->seconds_join);
   status = kith_trace_close(j->ctx, status);
   if (report && !status) {
     size_t size = report->struct_size < sizeof *mine ? report->struct_size : sizeof *mine;
     mine->struct_size = size;
     memcpy(report, mine, size);
   }
-  kith_join_release_index(j);
   kith_free(j->limits);
   kith_free(j->owned[0]);
   kith_free(j->owned[1]);

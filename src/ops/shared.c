@@ -86,7 +86,7 @@ static void expect_rates(const kith_join *j, kith_hybrid_spec *spec) {
   kith_speeds speeds;
   kith_speeds_load(j->ctx, &speeds);
   for (uint32_t i = 0; i < spec->n_members; i++) {
-    const char *engine = spec->members[i].end == KITH_HEAVY_END ? "cuda" : "cpu";
+    const char *engine = strcmp(spec->members[i].name, "cpu") == 0 ? "cpu" : "cuda";
     double seconds = kith_speeds_predict(&speeds, engine, j->a->dim, 1e6, 1e8);
     spec->members[i].rate = seconds > 0 ? 1e8 / seconds : 0;
   }

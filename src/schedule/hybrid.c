@@ -19,6 +19,12 @@ typedef enum manner {
   TAKES_LISTS,  /* its positions are others: `list` has them, block by block, ascending in each */
 } manner;
 
+/* What a member did at one end of the deque. */
+typedef struct pace {
+  uint64_t slices;
+  double work, seconds;
+} pace;
+
 typedef struct member {
   kith_member public;
   manner manner;
@@ -30,8 +36,9 @@ typedef struct member {
   double max_work; /* of a slice: halved when memory did not suffice, doubled when it did */
   uint64_t slices; /* begun */
   kith_engine_report done;
-  double work;  /* done, as the deque has it */
-  double ended; /* when its last slice was done */
+  double work;   /* done, as the deque has it */
+  pace paces[2]; /* at each end */
+  double ended;  /* when its last slice was done */
   bool gone;
 } member;
 
@@ -48,6 +55,7 @@ typedef struct hybrid {
   kith_deque deque;
   bool has_deque;
   pthread_mutex_t lock;
+  uint64_t runs;             /* begun */
   kith_status failed;        /* of the last member that left */
   double imbalance, seconds; /* sums over the runs */
 } hybrid;
@@ -74,6 +82,49 @@ typedef struct shared_run {
   _Atomic uint32_t running; /* members with a thread of their own that are not done */
   sample sample;
 } shared_run;
+
+/* ---- where to take --------------------------------------------------------------------------------------- */
+
+static kith_end opposite(kith_end end) { return end == KITH_HEAVY_END ? KITH_LIGHT_END : KITH_HEAVY_END; }
+
+/* How the members of an end take to heavy blocks. */
+typedef struct liking {
+  bool known;   /* all of them, if there are any, have seen both ends */
+  double ratio; /* of their speed there to that with light blocks */
+} liking;
+
+static liking find_liking(const hybrid *h, kith_end end) {
+  double rates[2] = {0, 0};
+  for (uint32_t i = 0; i < h->n_members; i++) {
+    const member *m = &h->members[i];
+    if (m->gone || m->public.end != end)
+      continue;
+    for (int e = 0; e < 2; e++) {
+      if (m->paces[e].slices < m->lanes)
+        return (liking){.known = false};
+      rates[e] += m->paces[e].work / m->paces[e].seconds;
+    }
+  }
+  return (liking){.known = true,
+                  .ratio = rates[KITH_LIGHT_END] > 0 ? rates[KITH_HEAVY_END] / rates[KITH_LIGHT_END] : 0};
+}
+
+/* Whether everybody is to try both ends before heavy blocks go to one of them for good. */
+static bool is_trying(const hybrid *h) {
+  return !h->deque.cut && !(find_liking(h, KITH_HEAVY_END).known && find_liking(h, KITH_LIGHT_END).known);
+}
+
+/* The end to take from: a member's own at first, then the other one, to see. When all have seen both, heavy
+ * blocks go to those who gain more by them: where the CPU spends its time on finding few candidates, it is the
+ * CPU. With a fixed partition everybody keeps to his end. */
+static kith_end choose_end(hybrid *h, const member *m) {
+  kith_end own = m->public.end;
+  pthread_mutex_lock(&h->lock);
+  bool tries = m->paces[own].slices >= m->lanes && m->paces[opposite(own)].slices < m->lanes;
+  bool swapped = !is_trying(h) && find_liking(h, KITH_LIGHT_END).ratio > find_liking(h, KITH_HEAVY_END).ratio;
+  pthread_mutex_unlock(&h->lock);
+  return !h->deque.cut && (tries || swapped) ? opposite(own) : own;
+}
 
 /* ---- how much to take ------------------------------------------------------------------------------------ */
 
@@ -105,8 +156,8 @@ static kith_appetite find_appetite(hybrid *h, const member *m) {
   }
   known = known && sum > 0;
   double part = known ? rate_of(m) / sum / 2 : 1.0 / UNKNOWN_PART;
-  if (m->done.batches < m->lanes) /* what it was said to do may not be so */
-    part /= 4;
+  if (m->done.batches < m->lanes || is_trying(h)) /* what it was said to do may not be so */
+    part /= 8;
   double most = m->max_work;
   double wanted = left * part / m->lanes;
   pthread_mutex_unlock(&h->lock);
@@ -147,8 +198,16 @@ static void add_tally(kith_tally *sum, const kith_tally *tally) {
   sum->inside += tally->inside;
 }
 
-static void note_slice(shared_run *r, member *m, uint32_t lane, kith_slice slice, double began,
-                       const kith_tally *tally) {
+/* A slice as it was taken. */
+typedef struct taking {
+  kith_slice slice;
+  kith_end end;
+  double began;
+} taking;
+
+static void note_slice(shared_run *r, member *m, uint32_t lane, const taking *taken, const kith_tally *tally) {
+  kith_slice slice = taken->slice;
+  double began = taken->began;
   const kith_deque *deque = &r->h->deque;
   double now = kith_seconds();
   kith_trace_event event = {.track = m->track + lane,
@@ -164,8 +223,13 @@ static void note_slice(shared_run *r, member *m, uint32_t lane, kith_slice slice
   m->done.queries += event.queries;
   m->done.candidates += event.candidates;
   m->done.pairs += tally->pairs;
-  m->work += (double)(deque->work[slice.end] - deque->work[slice.begin]);
+  double work = (double)(deque->work[slice.end] - deque->work[slice.begin]);
+  m->work += work;
   m->done.busy_seconds += (now - began) / m->lanes;
+  pace *p = &m->paces[taken->end];
+  p->slices++;
+  p->work += work;
+  p->seconds += (now - began) / m->lanes;
   m->max_work *= 2;
   m->ended = now;
   add_tally(&r->tally, tally);
@@ -229,22 +293,23 @@ static bool has_left(hybrid *h, const member *m) {
 /* One lane of a member, until there is nothing left to take. */
 static void work_lane(shared_run *r, member *m, uint32_t lane, bool reports) {
   hybrid *h = r->h;
-  kith_slice slice;
-  while (!has_left(h, m) && kith_deque_take(&h->deque, m->public.end, find_appetite(h, m), &slice)) {
+  taking taken = {.end = choose_end(h, m)};
+  while (!has_left(h, m) && kith_deque_take(&h->deque, taken.end, find_appetite(h, m), &taken.slice)) {
     kith_tally tally = {0};
-    double began = kith_seconds();
-    kith_status status = try_slice(r, m, lane, slice, &tally);
+    taken.began = kith_seconds();
+    kith_status status = try_slice(r, m, lane, taken.slice, &tally);
     if (kith_cancelled(h->ctx)) {
       kith_deque_stop(&h->deque);
-      kith_deque_give_back(&h->deque, slice);
+      kith_deque_give_back(&h->deque, taken.slice);
       return;
     }
-    if (status && !settle_failure(h, m, status, slice))
+    if (status && !settle_failure(h, m, status, taken.slice))
       return;
     if (status)
       continue;
-    note_slice(r, m, lane, slice, began, &tally);
+    note_slice(r, m, lane, &taken, &tally);
     kith_deque_done(&h->deque);
+    taken.end = choose_end(h, m);
     if (reports)
       report_progress(r);
   }
@@ -252,16 +317,18 @@ static void work_lane(shared_run *r, member *m, uint32_t lane, bool reports) {
 
 /* ---- a run ----------------------------------------------------------------------------------------------- */
 
+enum { MAX_WORKERS = 4 * KITH_MAX_MEMBERS };
+
 typedef struct worker {
   shared_run *run;
   member *member;
+  uint32_t lane;
   pthread_t thread;
-  bool started;
 } worker;
 
 static void *work_alone(void *argument) {
   worker *w = argument;
-  w->run->run_lane(w->run, w->member, 0, false);
+  w->run->run_lane(w->run, w->member, w->lane, false);
   atomic_fetch_sub(&w->run->running, 1);
   return NULL;
 }
@@ -273,20 +340,31 @@ static void leave_for_lack_of_a_thread(hybrid *h, member *m) {
   kith_deque_leave(&h->deque, m->public.end);
 }
 
-/* Members that take blocks have a thread each. */
-static void start_workers(shared_run *r, worker *workers) {
-  for (uint32_t i = 0; i < r->h->n_members; i++) {
-    member *m = &r->h->members[i];
-    workers[i] = (worker){.run = r, .member = m};
-    if (m->gone || m->manner != TAKES_BLOCKS)
-      continue;
+/* Threads for the lanes of a member, as many as the system grants. */
+static uint32_t start_lanes(shared_run *r, member *m, worker *workers) {
+  uint32_t n = 0;
+  for (; n < m->lanes; n++) {
+    workers[n] = (worker){.run = r, .member = m, .lane = n};
     atomic_fetch_add(&r->running, 1);
-    workers[i].started = pthread_create(&workers[i].thread, NULL, work_alone, &workers[i]) == 0;
-    if (workers[i].started)
+    if (pthread_create(&workers[n].thread, NULL, work_alone, &workers[n]) == 0)
       continue;
     atomic_fetch_sub(&r->running, 1);
-    leave_for_lack_of_a_thread(r->h, m);
+    break;
   }
+  if (n == 0)
+    leave_for_lack_of_a_thread(r->h, m);
+  return n;
+}
+
+/* Members that take blocks have threads of their own. Returns how many there are. */
+static uint32_t start_workers(shared_run *r, worker *workers) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < r->h->n_members; i++) {
+    member *m = &r->h->members[i];
+    if (!m->gone && m->manner == TAKES_BLOCKS)
+      n += start_lanes(r, m, workers + n);
+  }
+  return n;
 }
 
 /* Where all members have threads of their own, the caller's reports. */
@@ -369,15 +447,14 @@ static void note_imbalance(shared_run *r, double now) {
 
 /* Lets all lanes of all members do what the run is about, and waits for them. */
 static void run_lanes(shared_run *r) {
-  worker workers[KITH_MAX_MEMBERS] = {0};
-  start_workers(r, workers);
+  worker workers[MAX_WORKERS];
+  uint32_t n = start_workers(r, workers);
   if (count_items(r->h) > 0)
     kith_each(r->h->ctx, count_items(r->h), work_item, r);
   else
     watch_workers(r);
-  for (uint32_t i = 0; i < r->h->n_members; i++)
-    if (workers[i].started)
-      pthread_join(workers[i].thread, NULL);
+  for (uint32_t i = 0; i < n; i++)
+    pthread_join(workers[i].thread, NULL);
 }
 
 /* ---- a sample, to choose a fixed partition by -------------------------------------------------------------
@@ -390,9 +467,12 @@ static void take_sample(const kith_deque *deque, sample *s) {
     s->entries[i] = (uint32_t)((2 * i + 1) * (uint64_t)deque->n / (2 * s->n));
 }
 
-/* A GPU has all its entries at once. */
-static kith_status run_sample_at_once(shared_run *r, member *m, uint32_t number, kith_tally *tally) {
+/* A GPU has all its entries at once, on its first lane. */
+static kith_status run_sample_at_once(shared_run *r, member *m, uint32_t number, uint32_t lane,
+                                      kith_tally *tally) {
   const sample *s = &r->sample;
+  if (lane > 0)
+    return KITH_OK;
   uint32_t blocks[SAMPLES];
   kith_work work = *r->work;
   work.blocks = blocks;
@@ -421,10 +501,10 @@ static void run_sample(shared_run *r, member *m, uint32_t lane, bool reports) {
   uint32_t number = (uint32_t)(m - r->h->members);
   kith_tally tally = {0};
   double began = kith_seconds();
-  kith_status status = m->manner == TAKES_BLOCKS ? run_sample_at_once(r, m, number, &tally)
+  kith_status status = m->manner == TAKES_BLOCKS ? run_sample_at_once(r, m, number, lane, &tally)
                                                  : run_sample_entries(r, m, number, lane, &tally);
   pthread_mutex_lock(&r->h->lock);
-  r->sample.seconds[number] += (kith_seconds() - began) / m->lanes;
+  r->sample.seconds[number] += (kith_seconds() - began) / (m->manner == TAKES_BLOCKS ? 1 : m->lanes);
   r->sample.failed[number] = r->sample.failed[number] || status;
   pthread_mutex_unlock(&r->h->lock);
 }
@@ -505,6 +585,7 @@ static kith_status run(kith_engine *engine, uint32_t lane, const kith_work *whol
   (void)lane;
   kith_work work = *whole;
   work.one_sided = h->one_sided;
+  work.run = ++h->runs;
   shared_run r = {.h = h, .work = &work, .began = kith_seconds()};
   double share = h->partition == KITH_PARTITION_DYNAMIC ? h->share : find_share(&r);
   open_deque(&r, share);
@@ -544,16 +625,14 @@ static manner manner_of(const hybrid *h, const kith_engine *engine) {
   return same ? TAKES_RANGES : TAKES_LISTS;
 }
 
-/* The threads of the context go to the members that need them; one is left free for each of the others, which
- * would otherwise wait for theirs. */
-static uint32_t lanes_of(const hybrid *h, const member *m) {
-  uint32_t others = 0;
-  for (uint32_t i = 0; i < h->n_members; i++)
-    others += h->members[i].manner == TAKES_BLOCKS ? 1 : 0;
-  if (m->manner == TAKES_BLOCKS)
-    return 1;
-  uint32_t lanes = m->public.engine->lanes;
-  return lanes > 2 * others ? lanes - others : lanes > 1 ? lanes / 2 : 1;
+/* The threads of the context go to the members that need them. The others wait for GPUs, and sleep meanwhile.
+ */
+static uint32_t lanes_of(const member *m) {
+  const kith_engine *engine = m->public.engine;
+  if (m->manner != TAKES_BLOCKS)
+    return engine->lanes;
+  uint32_t most = MAX_WORKERS / KITH_MAX_MEMBERS;
+  return engine->block_lanes < most ? engine->block_lanes : most;
 }
 
 /* GPUs of one kind cut the same blocks from the same points. */
@@ -572,7 +651,7 @@ static kith_status cut_the_same(hybrid *h, member *m) {
 }
 
 static kith_status prepare_member(hybrid *h, member *m) {
-  m->lanes = lanes_of(h, m);
+  m->lanes = lanes_of(m);
   m->max_work = INFINITY;
   memcpy(m->done.name, m->public.name, sizeof m->done.name);
   m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);

@@ -108,7 +108,8 @@ typedef struct flaky {
   kith_engine base;
   kith_context *ctx;
   kith_engine *inner;
-  kith_blocks blocks; /* the caller's */
+  kith_blocks blocks;   /* the caller's */
+  pthread_mutex_t lock; /* of what follows */
   uint64_t rng;
   uint32_t fails;  /* one batch of so many is too large for its memory; 0: none */
   uint64_t breaks; /* at this batch it fails for good; 0: never */
@@ -134,13 +135,16 @@ static kith_status cut_flaky(kith_engine *engine, kith_blocks *blocks) {
 
 static kith_status run_flaky(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally) {
   flaky *f = (flaky *)engine;
+  pthread_mutex_lock(&f->lock);
   f->batches++;
-  if (random_bits(&f->rng) % 8 == 0) {
+  bool stalls = random_bits(&f->rng) % 8 == 0;
+  bool fails = f->fails && work->n_blocks > 1 && random_bits(&f->rng) % f->fails == 0;
+  bool breaks = f->breaks && f->batches >= f->breaks;
+  pthread_mutex_unlock(&f->lock);
+  if (stalls) {
     struct timespec stall = {.tv_nsec = 2000000};
     nanosleep(&stall, NULL);
   }
-  bool fails = f->fails && work->n_blocks > 1 && random_bits(&f->rng) % f->fails == 0;
-  bool breaks = f->breaks && f->batches >= f->breaks;
   uint32_t n = fails || breaks ? work->n_blocks / 2 : work->n_blocks; /* with half of the work done */
   for (uint32_t i = 0; i < n; i++) {
     kith_work piece = *work;
@@ -167,6 +171,7 @@ static kith_status run_flaky(kith_engine *engine, uint32_t lane, const kith_work
 static void destroy_flaky(kith_engine *engine) {
   flaky *f = (flaky *)engine;
   kith_engine_destroy(f->inner);
+  pthread_mutex_destroy(&f->lock);
   free(f);
 }
 
@@ -176,6 +181,7 @@ static kith_engine *make_flaky(kith_context *ctx, kith_engine *inner, uint64_t s
   assert_non_null(f);
   *f = (flaky){.base = {.name = "flaky",
                         .lanes = 1,
+                        .block_lanes = inner->lanes > 1 ? 2 : 1,
                         .n_queries = inner->n_queries,
                         .whole = true,
                         .run = run_flaky,
@@ -186,6 +192,7 @@ static kith_engine *make_flaky(kith_context *ctx, kith_engine *inner, uint64_t s
                .rng = seed,
                .fails = fails,
                .breaks = breaks};
+  pthread_mutex_init(&f->lock, NULL);
   return &f->base;
 }
 
@@ -200,6 +207,27 @@ typedef struct answers {
   uint32_t *neighbors;
   double *distances;
 } answers;
+
+/* The rows as they are collected are those that are filled. */
+static void assert_collected(kith_context *ctx, kith_engine *engine, const answers *expected) {
+  static uint64_t degrees[N];
+  uint64_t capacity = 4 * expected->offsets[N]; /* batches that fail leave gaps */
+  kith_pool pool = {.ids = malloc(capacity * sizeof(uint32_t)), .capacity = capacity};
+  kith_work work = {.operation = KITH_DO_COLLECT, .end = engine->n_queries, .end_row = UINT64_MAX};
+  kith_tally tally = {0};
+  work.degrees = degrees;
+  work.pool = &pool;
+  assert_int_equal(kith_schedule_run(ctx, engine, &work, &tally), KITH_OK);
+  assert_false(atomic_load(&pool.overflow));
+  assert_int_equal(tally.pairs, expected->offsets[N]);
+  for (uint32_t i = 0; i < N; i++) {
+    uint64_t length = expected->offsets[i + 1] - expected->offsets[i];
+    assert_int_equal(degrees[i] & UINT32_MAX, length);
+    assert_memory_equal(pool.ids + (degrees[i] >> 32), expected->neighbors + expected->offsets[i],
+                        length * sizeof(uint32_t));
+  }
+  free(pool.ids);
+}
 
 static void ask(kith_context *ctx, kith_engine *engine, answers *out) {
   kith_tally tally = {0};
@@ -224,6 +252,7 @@ static void ask(kith_context *ctx, kith_engine *engine, answers *out) {
   tally = (kith_tally){0};
   assert_int_equal(kith_schedule_run(ctx, engine, &work, &tally), KITH_OK);
   assert_int_equal(tally.pairs, out->offsets[N]);
+  assert_collected(ctx, engine, out);
 }
 
 static void release(answers *a) {
@@ -318,7 +347,7 @@ static void answers_do_not_depend_on_who_answers(void **state) {
     report = kith_join_report_init();
     kith_hybrid_describe(hybrid, &report);
     assert_int_equal(report.n_engines, 2);
-    assert_int_equal(report.engines[0].queries + report.engines[1].queries, 3 * N);
+    assert_int_equal(report.engines[0].queries + report.engines[1].queries, 4 * N);
     assert_true(breaks || !report.engines[0].failure[0]);
     broken += report.engines[0].failure[0] != 0;
     assert_true(report.imbalance >= 0 && report.imbalance <= 1);
@@ -393,7 +422,7 @@ static void a_fault_that_is_asked_for_comes(void **state) {
   report = kith_join_report_init();
   kith_hybrid_describe(hybrid, &report);
   assert_non_null(strstr(report.engines[0].failure, "a fault was asked for"));
-  assert_int_equal(report.engines[0].queries, 0);
+  assert_int_equal(report.engines[0].queries + report.engines[1].queries, 4 * N);
   kith_engine_destroy(hybrid);
   release(&expected);
   release(&found);

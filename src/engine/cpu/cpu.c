@@ -28,8 +28,10 @@ typedef struct cpu_engine {
 typedef struct visit {
   kith_lane *lane;
   const kith_work *work;
+  kith_operation operation; /* that of the work; KITH_DO_COLLECT counts and fills tiles with long rows */
   kith_tally *tally;
   uint64_t found; /* pairs in the staged tiles since it was last cleared: KITH_DO_COUNT */
+  bool too_long;  /* a row of the tile, or of the last one, outgrows the lane's buffers: KITH_DO_COLLECT */
 } visit;
 
 /* Adds the pairs of the staged tile to degrees[], whatever it takes. */
@@ -83,13 +85,12 @@ static uint32_t *collected_row(const kith_lane *lane, uint32_t q) {
   return lane->collected + (size_t)q * (KITH_COLLECT_LIMIT + lane->capacity);
 }
 
-/* A row may grow by `capacity` at every kernel: one that is already longer is given up, and with it the whole
- * operation, since neighbours are not few. */
+/* A row may grow by `capacity` at every kernel: one that is already longer is given up. */
 static void check_collected(visit *v) {
   kith_lane *lane = v->lane;
   for (uint32_t q = 0; q < lane->tile.n_queries; q++)
     if (lane->rows.next[q] - collected_row(lane, q) > KITH_COLLECT_LIMIT) {
-      atomic_store(&v->work->pool->overflow, true);
+      v->too_long = true;
       lane->rows.next[q] = collected_row(lane, q);
     }
 }
@@ -102,13 +103,13 @@ static void flush(visit *v) {
   kith_lane_seal(v->lane);
   tile->stop = v->lane->task->no_shortc ? INFINITY : v->lane->predicate.band;
   v->tally->tested += (uint64_t)tile->n_queries * tile->n_candidates;
-  if (v->work->operation == KITH_DO_COUNT)
+  if (v->operation == KITH_DO_COUNT)
     count_staged(v);
-  else if (v->work->operation == KITH_DO_DEGREES)
+  else if (v->operation == KITH_DO_DEGREES)
     degrees_staged(v);
   else
     fill_staged(v);
-  if (v->work->operation == KITH_DO_COLLECT)
+  if (v->operation == KITH_DO_COLLECT)
     check_collected(v);
   tile->n_candidates = 0;
 }
@@ -174,7 +175,7 @@ static void append_ids(kith_lane *lane, uint32_t q, uint32_t begin, uint32_t end
 /* Gives positions [begin, end) to query q, all neighbours. */
 static void accept_for(visit *v, uint32_t q, uint32_t begin, uint32_t end) {
   v->tally->inside += end - begin;
-  if (v->work->operation == KITH_DO_DEGREES)
+  if (v->operation == KITH_DO_DEGREES)
     v->lane->degrees[q] += end - begin;
   else
     append_ids(v->lane, q, begin, end);
@@ -207,12 +208,12 @@ static void accept_half(visit *v, uint32_t begin, uint32_t end) {
 static void accept_positions(visit *v, uint32_t begin, uint32_t end) {
   kith_lane *lane = v->lane;
   uint32_t n = lane->tile.n_queries;
-  if (v->work->operation == KITH_DO_COUNT) {
+  if (v->operation == KITH_DO_COUNT) {
     v->tally->inside += (uint64_t)n * (end - begin);
     v->found += (uint64_t)n * (end - begin);
     return;
   }
-  if (v->work->operation != KITH_DO_DEGREES)
+  if (v->operation != KITH_DO_DEGREES)
     flush(v); /* rows are in index order: what is staged comes first */
   if (lane->tile.half) {
     accept_half(v, begin, end);
@@ -230,7 +231,7 @@ static void accept_positions(visit *v, uint32_t begin, uint32_t end) {
 /* Whether so many points in so many cells are worth accepting untested. Half looks for the query's id in every
  * cell, so cells must be worth that. */
 static bool is_worth_accepting(const visit *v, uint32_t points, uint32_t cells) {
-  if (v->work->distances || v->work->operation == KITH_DO_COLLECT)
+  if (v->work->distances || v->operation == KITH_DO_COLLECT)
     return false;
   return points >= (v->lane->tile.half ? INSIDE_FROM * (uint64_t)cells : INSIDE_FROM);
 }
@@ -335,14 +336,21 @@ static void count_tile(visit *v) {
   v->tally->pairs += v->found;
 }
 
-static void degrees_tile(visit *v) {
+/* The neighbours of the tile's queries: lane->degrees. */
+static void count_rows(visit *v) {
   kith_lane *lane = v->lane;
   memset(lane->degrees, 0, sizeof lane->degrees);
   meet_all_runs(v);
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+    lane->degrees[q] -= lane->task->drop_self && !lane->tile.half ? 1 : 0;
+}
+
+static void degrees_tile(visit *v) {
+  const kith_lane *lane = v->lane;
+  count_rows(v);
   for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
-    uint64_t degree = lane->degrees[q] - (lane->task->drop_self && !lane->tile.half ? 1 : 0);
-    v->work->degrees[lane->queries.ids[q]] = degree;
-    v->tally->pairs += degree;
+    v->work->degrees[lane->queries.ids[q]] = lane->degrees[q];
+    v->tally->pairs += lane->degrees[q];
   }
 }
 
@@ -413,46 +421,87 @@ static void fill_tile(visit *v) {
     take_distances(v);
 }
 
-/* Moves the rows of the tile to the pool. */
-static void pool_rows(visit *v, const uint32_t *lengths, uint64_t pairs) {
+/* Takes room for the tile's rows from the pool, and notes where they begin; false: there is none left. */
+static bool reserve_rows(visit *v, const uint32_t *lengths, uint64_t *begin) {
   kith_lane *lane = v->lane;
-  kith_pool *pool = v->work->pool;
-  uint64_t at = atomic_fetch_add(&pool->used, pairs);
-  if (at + pairs > pool->capacity) {
-    atomic_store(&pool->overflow, true);
-    return;
-  }
+  uint64_t pairs = 0;
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+    pairs += lengths[q];
+  *begin = kith_pool_reserve(v->work->pool, pairs);
+  if (*begin == KITH_NO_ROOM)
+    return false;
+  uint64_t at = *begin;
   for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
     v->work->degrees[lane->queries.ids[q]] = at << 32 | lengths[q];
-    memcpy(pool->ids + at, collected_row(lane, q), lengths[q] * sizeof(uint32_t));
     at += lengths[q];
+  }
+  v->tally->pairs += pairs;
+  return true;
+}
+
+static void order_collected(visit *v, uint32_t *row, uint32_t length) {
+  if (v->lane->task->sorted)
+    kith_order_row(v->lane, row, NULL, length);
+}
+
+/* A tile with long rows, or after one: counts them, then fills them where they belong in the pool. */
+static void collect_long_rows(visit *v) {
+  kith_lane *lane = v->lane;
+  const uint32_t *self = lane->tile.self;
+  lane->tile.self = NULL;
+  v->operation = KITH_DO_DEGREES;
+  count_rows(v);
+  lane->tile.self = self;
+  v->operation = KITH_DO_FILL;
+  v->too_long = false;
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+    v->too_long = v->too_long || lane->degrees[q] > KITH_COLLECT_LIMIT;
+  uint64_t at;
+  if (reserve_rows(v, lane->degrees, &at)) {
+    uint32_t *begin = v->work->pool->ids + at;
+    for (uint32_t q = 0; q < lane->tile.n_queries; begin += lane->degrees[q++])
+      lane->rows.next[q] = begin;
+    memset(lane->self, 0xFF, sizeof lane->self);
+    meet_all_runs(v);
+    for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+      order_collected(v, lane->rows.next[q] - lane->degrees[q], lane->degrees[q]);
+  }
+  v->operation = KITH_DO_COLLECT;
+}
+
+/* Looks for rows in the lane's buffers, then moves them to the pool. */
+static void collect_short_rows(visit *v) {
+  kith_lane *lane = v->lane;
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+    lane->rows.next[q] = collected_row(lane, q);
+  memset(lane->self, 0xFF, sizeof lane->self);
+  meet_all_runs(v);
+  if (v->too_long)
+    return;
+  uint32_t lengths[KITH_TILE_QUERIES];
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+    lengths[q] = (uint32_t)(lane->rows.next[q] - collected_row(lane, q));
+  uint64_t at;
+  if (!reserve_rows(v, lengths, &at))
+    return;
+  for (uint32_t q = 0; q < lane->tile.n_queries; at += lengths[q++]) {
+    order_collected(v, collected_row(lane, q), lengths[q]);
+    memcpy(v->work->pool->ids + at, collected_row(lane, q), lengths[q] * sizeof(uint32_t));
   }
 }
 
 static void collect_tile(visit *v) {
-  kith_lane *lane = v->lane;
   if (atomic_load(&v->work->pool->overflow))
     return;
-  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
-    lane->rows.next[q] = collected_row(lane, q);
-    lane->rows.d2[q] = NULL;
-  }
-  memset(lane->self, 0xFF, sizeof lane->self);
-  meet_all_runs(v);
-  uint64_t pairs = 0;
-  uint32_t lengths[KITH_TILE_QUERIES] = {0};
-  for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
-    lengths[q] = (uint32_t)(lane->rows.next[q] - collected_row(lane, q));
-    pairs += lengths[q];
-    if (lane->task->sorted)
-      kith_order_row(lane, collected_row(lane, q), NULL, lengths[q]);
-  }
-  pool_rows(v, lengths, pairs);
-  v->tally->pairs += pairs;
+  memset(v->lane->rows.d2, 0, sizeof v->lane->rows.d2);
+  if (!v->too_long)
+    collect_short_rows(v);
+  if (v->too_long)
+    collect_long_rows(v);
 }
 
 static void visit_tile(visit *v) {
-  switch (v->work->operation) {
+  switch (v->operation) {
   case KITH_DO_COUNT:
     count_tile(v);
     break;
@@ -485,7 +534,7 @@ static bool orders_candidates(const kith_task *task, const kith_work *work) {
 static kith_status run(kith_engine *engine, uint32_t number, const kith_work *work, kith_tally *tally) {
   cpu_engine *cpu = (cpu_engine *)engine;
   kith_lane *lane = &cpu->lanes[number];
-  visit v = {.lane = lane, .work = work, .tally = tally};
+  visit v = {.lane = lane, .work = work, .operation = work->operation, .tally = tally};
   lane->row = UINT32_MAX;
   if (lane->ego)
     lane->ego->next = lane->ego->n_tiles = 0;

@@ -90,8 +90,8 @@ typedef struct kith_lane {
 /* Candidates of a tile that can be put in id order at once; more are taken in windows of ids. */
 enum { KITH_SORT_CAPACITY = 16384 };
 
-/* Neighbours that a row may have when rows are collected. */
-enum { KITH_COLLECT_LIMIT = 256 };
+/* Neighbours that rows may have to be collected in the lane's buffers. */
+enum { KITH_COLLECT_LIMIT = 1024 };
 
 /* Candidates that fit in the staging buffers: about 24 KiB of float coordinates. */
 uint32_t kith_lane_capacity(uint32_t dim);

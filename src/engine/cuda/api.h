@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-enum { KITH_CUDA_API_VERSION = 5 };
+enum { KITH_CUDA_API_VERSION = 6 };
 
 typedef struct kith_cuda_error {
   char text[512];
@@ -44,6 +44,8 @@ typedef struct kith_cuda_spec {
   uint32_t index_dims; /* 0: choose */
   double cell_side;    /* 0: choose */
   int brute;           /* all points with all */
+  int no_reorder;      /* columns in the order of the input */
+  int no_shortc;       /* distances are added up to the end */
   int shared;          /* with the CPU: the grid is to suit it, too */
   kith_kernel kernel;
   kith_cells cells;           /* KITH_KERNEL_POINT */
@@ -70,7 +72,7 @@ typedef struct kith_cuda_info {
   uint32_t tile_queries; /* queries that share their candidates */
   int dense;             /* all points are joined with all, on tensor cores */
   double cell_side, cell_width;
-  double candidates; /* per query, expected */
+  double candidates, neighbors; /* per query, expected */
   double seconds_plan, seconds_index;
 } kith_cuda_info;
 
@@ -86,16 +88,33 @@ typedef struct kith_cuda_rows {
 } kith_cuda_rows;
 
 /* A part of the queries, where other engines have the rest: whole blocks of them. */
-typedef enum kith_cuda_task { KITH_CUDA_COUNT, KITH_CUDA_DEGREES, KITH_CUDA_FILL } kith_cuda_task;
+typedef enum kith_cuda_task {
+  KITH_CUDA_COUNT,
+  KITH_CUDA_DEGREES,
+  KITH_CUDA_COLLECT,
+  KITH_CUDA_FILL
+} kith_cuda_task;
+
+enum { KITH_CUDA_LANES = 2 }; /* batches at the same time: one computes while another one's rows are moved */
+
+/* Where rows are collected: take(user, n) gives the place of n ids, or UINT64_MAX if there is no room left. */
+typedef struct kith_cuda_pool {
+  uint32_t *ids;
+  uint64_t (*take)(void *user, uint64_t n);
+  void *user;
+} kith_cuda_pool;
 
 typedef struct kith_cuda_batch {
   kith_cuda_task task;
+  uint32_t lane; /* no two batches of one lane at the same time */
   int one_sided; /* KITH_CUDA_COUNT: pairs from the side of the query; else each once, by who comes first */
   const uint32_t *blocks;
   uint32_t n_blocks;
-  uint64_t *degrees;           /* KITH_CUDA_DEGREES: by id, in host memory */
+  uint64_t *degrees;   /* KITH_CUDA_DEGREES: by id, in host memory; COLLECT: place in the pool << 32 | degree */
+  kith_cuda_pool pool; /* KITH_CUDA_COLLECT; not in a periodic box */
   uint64_t first_row, end_row; /* KITH_CUDA_FILL: the rows of this window only; */
-  const uint64_t *offsets;     /* that of id begins at neighbors[offsets[id - first_row] - offsets[0]] */
+  const uint64_t *offsets;     /* that of id begins at neighbors[offsets[id - first_row] - offsets[0]]. */
+  uint64_t run;                /* Another number than before, if these are other offsets than before */
   uint32_t *neighbors;
   double *distances; /* NULL: not wanted */
 } kith_cuda_batch;

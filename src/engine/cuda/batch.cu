@@ -1,25 +1,20 @@
 /* A join that is shared with other engines: its queries in blocks, a batch of blocks at a time.
  *
  * A block is a number of tiles, one after the other. A batch names its blocks in any order; its rows are made
- * in that order, one behind the other, and go to the host row by row, each to its own place. */
+ * in that order, one behind the other. They go to the host as they are, to be collected, or row by row, each to
+ * its own place. Two batches may be under way: while the rows of one are moved, the other computes. */
 #include "engine/cuda/join.cuh"
 #include "engine/cuda/transfer.cuh"
 
+#include <cub/cub.cuh>
+
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <vector>
+#include <optional>
 
 using namespace kith_cuda;
 
 namespace {
-
-enum { THREADS = 256 };
-
-double seconds() {
-  using namespace std::chrono;
-  return duration<double>(steady_clock::now().time_since_epoch()).count();
-}
 
 /* The candidates of the queries of a tile, added to those of its block: a warp a tile. */
 __global__ void weigh_tiles(const __grid_constant__ join_args args, uint32_t tiles_per_block,
@@ -54,164 +49,78 @@ __global__ void find_begins(const uint32_t *tile_begin, uint32_t n_tiles, uint32
     begin[b] = tile_begin[min(b * tiles_per_block, n_tiles)];
 }
 
-/* One of the blocks of a batch: its queries are the batch's from `first` on. */
-struct block_place {
-  uint32_t begin, end;
-  uint64_t first;
-};
-
-/* The ids of a batch's queries, a block of threads a block of queries. */
-__global__ void list_ids(const block_place *places, const uint32_t *q_ids, uint32_t *ids) {
-  block_place place = places[blockIdx.x];
-  for (uint32_t p = place.begin + threadIdx.x; p < place.end; p += blockDim.x)
-    ids[place.first + (p - place.begin)] = q_ids[p];
+/* The ids and the tiles of a batch's queries, a block of threads a block of queries. */
+__global__ void list_queries(const kith_cuda_block *blocks, const uint32_t *q_ids, uint32_t *ids,
+                             uint32_t *tiles) {
+  kith_cuda_block block = blocks[blockIdx.x];
+  for (uint32_t p = block.begin + threadIdx.x; p < block.end; p += blockDim.x)
+    ids[block.first + (p - block.begin)] = q_ids[p];
+  for (uint32_t t = block.tile + threadIdx.x; t < block.tile_end; t += blockDim.x)
+    tiles[block.first_tile + (t - block.tile)] = t;
 }
 
-__global__ void gather_degrees(const uint32_t *ids, uint64_t n, const uint32_t *degrees, uint32_t *out) {
+__global__ void gather_degrees(const uint32_t *ids, uint64_t n, const uint32_t *degrees, uint64_t *out) {
   uint64_t q = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (q < n)
     out[q] = degrees[ids[q]];
 }
 
-__global__ void scatter_places(const uint32_t *ids, uint64_t n, const uint64_t *offsets, uint64_t *places) {
+/* How long the rows of a batch are in the window of a table, and where they belong in it. */
+__global__ void find_rows(const uint32_t *ids, uint64_t n, uint64_t first_row, uint64_t end_row,
+                          const uint64_t *table, uint64_t *lengths, uint64_t *to) {
+  uint64_t q = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (q >= n)
+    return;
+  bool wanted = ids[q] >= first_row && ids[q] < end_row;
+  const uint64_t *offset = table + (wanted ? ids[q] - first_row : 0);
+  lengths[q] = wanted ? offset[1] - offset[0] : 0;
+  to[q] = offset[0] - table[0];
+}
+
+__global__ void scatter_places(const uint32_t *ids, uint64_t n, const uint64_t *begins, uint64_t *places) {
   uint64_t q = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (q < n)
-    places[ids[q]] = offsets[q];
+    places[ids[q]] = begins[q];
 }
 
-template <typename T>
-buffer<T> upload(kith_cuda_session &session, const std::vector<T> &values, const char *what) {
-  auto room = session.make<T>(values.size(), what);
-  check(cudaMemcpyAsync(room.get(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice,
-                        session.stream),
-        what);
-  return room;
+/* Where a row begins in the batch << 32 | its length. */
+__global__ void pack_rows(const uint64_t *begins, uint64_t n, uint64_t *out) {
+  uint64_t q = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (q < n)
+    out[q] = begins[q] << 32 | (begins[q + 1] - begins[q]);
 }
 
-} // namespace
-
-/* The blocks of a batch, here and on the device. */
-struct block_list {
-  std::vector<block_place> places;
-  std::vector<uint32_t> tiles;
-  uint64_t n_queries = 0;
-  buffer<uint32_t> device_tiles, ids; /* the latter of the queries, in the order of the batch */
-
-  block_list(kith_cuda_session &session, const kith_cuda_blocks &blocks, uint32_t n_tiles,
-             const uint32_t *q_ids, const kith_cuda_batch &batch) {
-    for (uint32_t i = 0; i < batch.n_blocks; i++) {
-      uint32_t b = batch.blocks[i];
-      places.push_back({blocks.begin[b], blocks.begin[b + 1], n_queries});
-      n_queries += blocks.begin[b + 1] - blocks.begin[b];
-      for (uint32_t t = b * blocks.tiles; t < std::min((b + 1) * blocks.tiles, n_tiles); t++)
-        tiles.push_back(t);
-    }
-    device_tiles = upload(session, tiles, "the tiles of a batch");
-    auto device_places = upload(session, places, "the blocks of a batch");
-    ids = session.make<uint32_t>(n_queries, "the queries of a batch");
-    if (n_queries > 0)
-      list_ids<<<(unsigned)places.size(), THREADS, 0, session.stream>>>(device_places.get(), q_ids, ids.get());
-    check_launch("the queries of a batch");
-  }
-
-  /* use(q, id) for every query. */
-  template <typename F> void each(const uint32_t *host_ids, F use) const {
-    for (const block_place &place : places)
-      for (uint32_t p = place.begin; p < place.end; p++)
-        use(place.first + (p - place.begin), host_ids[p]);
-  }
-};
-
-uint32_t kith_cuda_join::cut_blocks() {
-  constexpr uint32_t BLOCKS = 8192, MOST_TILES = 64;
-  if (dense || by_point())
-    fail(KITH_ERR_UNSUPPORTED, "this kernel cannot share a join with other engines");
-  blocks.tiles = std::clamp<uint32_t>(tiles.n / BLOCKS, 1, MOST_TILES);
-  blocks.n = (tiles.n + blocks.tiles - 1) / blocks.tiles;
-  return blocks.n;
-}
-
-void kith_cuda_join::blocks_to_host(uint32_t *begin, uint64_t *candidates, uint32_t *ids) {
-  blocks.begin = begin;
-  blocks.ids = ids;
-  begin[0] = 0;
-  if (blocks.n == 0)
+/* Moves collected pairs to their rows, 16 lanes a record. */
+__global__ void place_batch_records(const record *records, uint64_t n, const uint64_t *places,
+                                    const uint32_t *degrees, uint32_t *neighbors) {
+  uint64_t r = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 16;
+  uint32_t lane = threadIdx.x % 16;
+  if (r >= n)
     return;
-  auto sums = session.make<unsigned long long>(blocks.n, "the weights of blocks");
-  auto begins = session.make<uint32_t>(blocks.n + UINT64_C(1), "the blocks");
-  check(cudaMemsetAsync(sums.get(), 0, blocks.n * sizeof(unsigned long long), session.stream), "blocks");
-  join_args args = arguments(DEGREES);
-  if (args.n_tiles > 0)
-    weigh_tiles<<<blocks_for((uint64_t)args.n_tiles * 32, THREADS), THREADS, 0, session.stream>>>(
-        args, blocks.tiles, sums.get());
-  find_begins<<<blocks_for(blocks.n + UINT64_C(1), THREADS), THREADS, 0, session.stream>>>(
-      tiles.begin.get(), tiles.n, blocks.tiles, blocks.n, begins.get());
-  check_launch("blocks");
-  copy_to_host(session, candidates, sums.get(), blocks.n * sizeof(uint64_t));
-  copy_to_host(session, begin, begins.get(), (blocks.n + UINT64_C(1)) * sizeof(uint32_t));
-  copy_to_host(session, ids, queries().ids.get(), queries().n * sizeof(uint32_t));
+  uint32_t word = ((const uint32_t *)(records + r))[lane];
+  uint32_t half_warp = 0xFFFFU << (threadIdx.x & 16);
+  uint32_t row = __shfl_sync(half_warp, word, 0, 16);
+  uint32_t at = __shfl_sync(half_warp, word, 1, 16);
+  if (lane >= 2 && at + lane - 2 < degrees[row])
+    neighbors[places[row] + at + lane - 2] = word;
 }
-
-/* What a batch finds first: its degrees, left on the device. */
-void kith_cuda_join::find_batch_degrees(const block_list &list, bool all_pairs) {
-  if (!degrees.get()) {
-    degrees = session.make<uint32_t>(a.n, "one count per point");
-    check(cudaMemsetAsync(degrees.get(), 0, a.n * sizeof(uint32_t), session.stream), "degrees");
-    doubtful = session.make<uint8_t>(tiles.n, "tiles");
-    check(cudaMemsetAsync(doubtful.get(), 1, tiles.n, session.stream), "tiles");
-  }
-  check(cudaMemsetAsync(total.get(), 0, 2 * sizeof(kith_cuda::tally), session.stream), "degrees");
-  join_args args = arguments(DEGREES);
-  args.half = args.half && !all_pairs;
-  args.drop_self = args.drop_self && !all_pairs;
-  args.tile_list = list.device_tiles.get();
-  args.n_tiles = index_b.n ? (uint32_t)list.tiles.size() : 0;
-  args.degrees = degrees.get();
-  args.doubtful = doubtful.get();
-  launch_tiles(args, DEGREES);
-  if (has_box())
-    add_images(args);
-}
-
-/* Each unordered pair of one set once: where all engines have the queries in the same order. */
-void kith_cuda_join::count_batch(const block_list &list) {
-  check(cudaMemsetAsync(total.get(), 0, 2 * sizeof(kith_cuda::tally), session.stream), "count");
-  join_args args = arguments(COUNT);
-  args.tile_list = list.device_tiles.get();
-  args.n_tiles = index_b.n ? (uint32_t)list.tiles.size() : 0;
-  launch_tiles(args, COUNT);
-  launch_images(args, COUNT);
-}
-
-void kith_cuda_join::degrees_of_batch(const kith_cuda_batch &batch, const block_list &list) {
-  auto found = session.make<uint32_t>(list.n_queries, "the degrees of a batch");
-  if (list.n_queries == 0)
-    return;
-  gather_degrees<<<blocks_for(list.n_queries, THREADS), THREADS, 0, session.stream>>>(
-      list.ids.get(), list.n_queries, degrees.get(), found.get());
-  check_launch("the degrees of a batch");
-  std::vector<uint32_t> host(list.n_queries);
-  copy_to_host(session, host.data(), found.get(), list.n_queries * sizeof(uint32_t));
-  list.each(blocks.ids, [&](uint64_t q, uint32_t id) { batch.degrees[id] = host[q]; });
-}
-
-namespace {
 
 /* Rows that lie one behind the other in a batch, on their way to their own places. */
 template <typename T> struct row_scatter {
   static constexpr uint64_t LONG_ROW = 512; /* bytes, from which on caches are passed by */
-  const std::vector<uint64_t> &offsets;     /* of the batch's rows in it, n + 1 */
-  const std::vector<uint64_t> &to;          /* where each goes */
+  const uint64_t *begins;                   /* of the batch's rows in it, n + 1 */
+  const uint64_t *to;                       /* where each goes */
+  uint64_t n;
   T *out;
 
   void operator()(uint64_t at, const char *piece, uint64_t bytes) const {
     uint64_t first = at / sizeof(T);
     uint64_t end = first + bytes / sizeof(T);
     const T *values = (const T *)piece;
-    size_t row = (size_t)(std::upper_bound(offsets.begin(), offsets.end(), first) - offsets.begin()) - 1;
+    uint64_t row = (uint64_t)(std::upper_bound(begins, begins + n, first) - begins) - 1;
     while (first < end) {
-      uint64_t stop = std::min(end, offsets[row + 1]);
-      char *place = (char *)(out + to[row] + (first - offsets[row]));
+      uint64_t stop = std::min(end, begins[row + 1]);
+      char *place = (char *)(out + to[row] + (first - begins[row]));
       uint64_t row_bytes = (stop - first) * sizeof(T);
       if (row_bytes >= LONG_ROW)
         stream_copy(place, (const char *)values, row_bytes);
@@ -226,73 +135,396 @@ template <typename T> struct row_scatter {
 
 } // namespace
 
-void kith_cuda_join::fill_batch(const kith_cuda_batch &batch, const block_list &list, kith_cuda_times *times) {
-  double began = seconds();
-  std::vector<uint64_t> begins(list.n_queries + 1);
-  std::vector<uint64_t> to(list.n_queries);
-  uint64_t pairs = 0;
-  list.each(blocks.ids, [&](uint64_t q, uint32_t id) {
-    bool wanted = id >= batch.first_row && id < batch.end_row;
-    const uint64_t *offset = batch.offsets + (wanted ? id - batch.first_row : 0);
-    begins[q] = pairs;
-    to[q] = offset[0] - batch.offsets[0];
-    pairs += wanted ? offset[1] - offset[0] : 0;
-  });
-  begins[list.n_queries] = pairs;
-  if (pairs == 0)
+kith_cuda_batch_lane::~kith_cuda_batch_lane() {
+  if (done)
+    cudaEventDestroy(done);
+}
+
+uint32_t kith_cuda_join::cut_blocks() {
+  constexpr uint32_t BLOCKS = 8192, MOST_TILES = 64;
+  constexpr uint64_t NUMBERS = 3;
+  if (dense || by_point())
+    fail(KITH_ERR_UNSUPPORTED, "this kernel cannot share a join with other engines");
+  blocks.tiles = std::clamp<uint32_t>(tiles.n / BLOCKS, 1, MOST_TILES);
+  blocks.n = (tiles.n + blocks.tiles - 1) / blocks.tiles;
+  uint64_t lane_bytes = blocks.n * sizeof(kith_cuda_block) + NUMBERS * sizeof(kith_cuda::tally);
+  char *room = (char *)pinned_room(session, KITH_CUDA_LANES * lane_bytes);
+  for (kith_cuda_batch_lane &lane : blocks.lanes) {
+    lane.numbers = (kith_cuda::tally *)room;
+    lane.blocks = (kith_cuda_block *)(lane.numbers + NUMBERS);
+    room += lane_bytes;
+    check(cudaEventCreateWithFlags(&lane.done, cudaEventDisableTiming), "event");
+    lane.total = session.make<kith_cuda::tally>(2, "totals");
+  }
+  weigh_blocks();
+  session.patient = true;
+  return blocks.n;
+}
+
+/* Nobody waits for it yet: the CPU may build its index meanwhile. */
+void kith_cuda_join::weigh_blocks() {
+  if (blocks.n == 0)
     return;
-  if (has_box() || !degrees.get())
-    find_batch_degrees(list, false); /* how many pairs are no images; and which tiles are in doubt */
-  if (!blocks.places.get())
-    blocks.places = session.make<uint64_t>(a.n, "the places of rows");
-  auto offsets = upload(session, begins, "the offsets of a batch");
-  scatter_places<<<blocks_for(list.n_queries, THREADS), THREADS, 0, session.stream>>>(
-      list.ids.get(), list.n_queries, offsets.get(), blocks.places.get());
-  window = kith_cuda_window{};
-  window.neighbors = session.make<uint32_t>(pairs, "the rows of a batch");
-  if (spec.distances)
-    window.distances = session.make<double>(pairs, "the distances of a batch");
-  join_args args = arguments(FILL);
-  args.tile_list = list.device_tiles.get();
-  args.n_tiles = (uint32_t)list.tiles.size();
-  args.offsets = blocks.places.get();
-  args.neighbors = window.neighbors.get();
-  args.first_row = batch.first_row;
-  args.end_row = batch.end_row;
-  args.doubtful = doubtful.get();
-  launch_tiles(args, FILL);
-  launch_images(args, FILL);
-  if (spec.sorted)
-    sort_rows(offsets.get(), 0, list.n_queries, pairs);
-  if (spec.distances)
-    launch_distances({offsets.get(), 0, list.ids.get(), 0, list.n_queries});
-  wait("filling the rows of a batch");
-  times->computed = seconds() - began;
-  copy_pieces_to_host(session, window.neighbors.get(), pairs * sizeof(uint32_t),
-                      row_scatter<uint32_t>{begins, to, batch.neighbors});
+  blocks.weights = session.make<unsigned long long>(blocks.n, "the weights of blocks");
+  blocks.begins = session.make<uint32_t>(blocks.n + UINT64_C(1), "the blocks");
+  check(cudaMemsetAsync(blocks.weights.get(), 0, blocks.n * sizeof(unsigned long long), session.stream),
+        "blocks");
+  join_args args = arguments(DEGREES);
+  if (args.n_tiles > 0)
+    weigh_tiles<<<blocks_for((uint64_t)args.n_tiles * 32, THREADS), THREADS, 0, session.stream>>>(
+        args, blocks.tiles, blocks.weights.get());
+  find_begins<<<blocks_for(blocks.n + UINT64_C(1), THREADS), THREADS, 0, session.stream>>>(
+      tiles.begin.get(), tiles.n, blocks.tiles, blocks.n, blocks.begins.get());
+  check_launch("blocks");
+}
+
+void kith_cuda_join::blocks_to_host(uint32_t *begin, uint64_t *candidates, uint32_t *ids) {
+  blocks.begin = begin;
+  blocks.ids = ids;
+  begin[0] = 0;
+  if (blocks.n == 0)
+    return;
+  copy_to_host(session, candidates, blocks.weights.get(), blocks.n * sizeof(uint64_t));
+  copy_to_host(session, begin, blocks.begins.get(), (blocks.n + UINT64_C(1)) * sizeof(uint32_t));
+  copy_to_host(session, ids, queries().ids.get(), queries().n * sizeof(uint32_t));
+}
+
+/* ---- a batch -------------------------------------------------------------------------------------------- */
+
+/* A batch on its way: what it has on the device, until its rows are with the host. */
+class running_batch {
+public:
+  running_batch(kith_cuda_join &join, const kith_cuda_batch &batch)
+      : j(join), session(join.session), batch(batch), lane(join.blocks.lanes[batch.lane]) {}
+  /* Memory is released in the order of the stream, as it was allocated. */
+  ~running_batch() {
+    std::lock_guard<std::mutex> hold(j.blocks.queueing);
+    device.reset();
+  }
+
+  void compute();
+  void deliver();
+  const kith_cuda::tally &found() const { return lane.numbers[0]; }
+  uint64_t pairs() const { return n_pairs; }
+
+private:
+  struct device_memory {
+    buffer<uint32_t> tiles, ids;          /* of the queries, in the order of the batch */
+    buffer<uint64_t> lengths, begins, to; /* of its rows */
+    kith_cuda_window rows;
+  };
+
+  bool wants_rows() const { return batch.task == KITH_CUDA_COLLECT || batch.task == KITH_CUDA_FILL; }
+  template <typename F> void queue(F work);
+  void find();
+  void make_state();
+  void list();
+  join_args arguments(operation op) const;
+  void count();
+  void find_degrees(operation op, bool all_pairs);
+  void find_lengths();
+  void find_table_rows();
+  void find_begins();
+  bool has_all_records() const;
+  void make_rows();
+  void upload_table();
+  void deliver_lengths(const buffer<uint64_t> &values, uint64_t add);
+  void collect_rows();
+  void fill_rows();
+  void fetch(std::vector<uint64_t> &to, const buffer<uint64_t> &from);
+
+  kith_cuda_join &j;
+  kith_cuda_session &session;
+  const kith_cuda_batch &batch;
+  kith_cuda_batch_lane &lane;
+  std::optional<device_memory> device{std::in_place};
+  uint64_t n_queries = 0, n_tiles = 0, n_pairs = 0;
+};
+
+/* The queries and tiles of the blocks. */
+void running_batch::list() {
+  const kith_cuda_blocks &blocks = j.blocks;
+  for (uint32_t i = 0; i < batch.n_blocks; i++) {
+    uint32_t b = batch.blocks[i];
+    kith_cuda_block block{blocks.begin[b],  blocks.begin[b + 1],
+                          b * blocks.tiles, std::min((b + 1) * blocks.tiles, j.tiles.n),
+                          n_queries,        n_tiles};
+    n_queries += block.end - block.begin;
+    n_tiles += block.tile_end - block.tile;
+    lane.blocks[i] = block;
+  }
+  auto places = session.make<kith_cuda_block>(batch.n_blocks, "the blocks of a batch");
+  device->tiles = session.make<uint32_t>(n_tiles, "the tiles of a batch");
+  device->ids = session.make<uint32_t>(n_queries, "the queries of a batch");
+  check(cudaMemcpyAsync(places.get(), lane.blocks, batch.n_blocks * sizeof *lane.blocks, cudaMemcpyHostToDevice,
+                        session.stream),
+        "the blocks of a batch");
+  if (batch.n_blocks > 0)
+    list_queries<<<batch.n_blocks, THREADS, 0, session.stream>>>(places.get(), j.queries().ids.get(),
+                                                                 device->ids.get(), device->tiles.get());
+  check_launch("the queries of a batch");
+  check(cudaMemsetAsync(lane.total.get(), 0, 2 * sizeof(kith_cuda::tally), session.stream), "totals");
+}
+
+/* What all batches share: all tiles are in doubt until they have been counted here. */
+void running_batch::make_state() {
+  if (j.degrees.get() || j.a.n == 0)
+    return;
+  j.degrees = session.make<uint32_t>(j.a.n, "one count per point");
+  check(cudaMemsetAsync(j.degrees.get(), 0, j.a.n * sizeof(uint32_t), session.stream), "degrees");
+  j.doubtful = session.make<uint8_t>(j.tiles.n, "tiles");
+  check(cudaMemsetAsync(j.doubtful.get(), 1, j.tiles.n, session.stream), "tiles");
+  j.blocks.places = session.make<uint64_t>(j.a.n, "the places of rows");
+}
+
+join_args running_batch::arguments(operation op) const {
+  join_args args = j.arguments(op);
+  args.tile_list = device->tiles.get();
+  args.n_tiles = j.index_b.n ? (uint32_t)n_tiles : 0;
+  args.total = lane.total.get();
+  args.degrees = j.degrees.get();
+  args.doubtful = j.doubtful.get();
+  return args;
+}
+
+/* Each unordered pair of one set once: where all engines have the queries in the same order. */
+void running_batch::count() {
+  join_args args = arguments(COUNT);
+  j.launch_tiles(args, COUNT);
+  j.launch_images(args, COUNT);
+}
+
+/* The degrees, left on the device; with COLLECT also the pairs, as far as the records reach. */
+void running_batch::find_degrees(operation op, bool all_pairs) {
+  join_args args = arguments(DEGREES);
+  args.half = args.half && !all_pairs;
+  args.drop_self = args.drop_self && !all_pairs;
+  if (op == COLLECT && !lane.records.get())
+    lane.records = session.make<record>(j.pool_capacity(), "pairs");
+  args.pool = pool{lane.records.get(), lane.records.size(), (unsigned long long *)(lane.total.get() + 1)};
+  j.launch_tiles(args, lane.records.size() > 0 && op == COLLECT ? COLLECT : DEGREES);
+  if (j.has_box())
+    j.add_images(args);
+}
+
+/* Of all rows of the batch. */
+void running_batch::find_lengths() {
+  device->lengths = session.make<uint64_t>(n_queries, "the rows of a batch");
+  if (n_queries > 0)
+    gather_degrees<<<blocks_for(n_queries, THREADS), THREADS, 0, session.stream>>>(
+        device->ids.get(), n_queries, j.degrees.get(), device->lengths.get());
+  check_launch("the rows of a batch");
+}
+
+/* Of those rows that are in the window of the table. */
+void running_batch::find_table_rows() {
+  device->lengths = session.make<uint64_t>(n_queries, "the rows of a batch");
+  device->to = session.make<uint64_t>(n_queries, "the rows of a batch");
+  if (n_queries > 0)
+    find_rows<<<blocks_for(n_queries, THREADS), THREADS, 0, session.stream>>>(
+        device->ids.get(), n_queries, batch.first_row, batch.end_row, j.blocks.table.get(),
+        device->lengths.get(), device->to.get());
+  check_launch("the rows of a batch");
+}
+
+/* Where rows begin, one behind the other; the last number is for the host. Lengths are then packed with them.
+ */
+void running_batch::find_begins() {
+  device->begins = session.make<uint64_t>(n_queries + 1, "the rows of a batch");
+  check(cudaMemsetAsync(device->begins.get(), 0, sizeof(uint64_t), session.stream), "rows");
+  if (n_queries > 0) {
+    size_t bytes = 0;
+    auto scan = [&](void *room) {
+      check(cub::DeviceScan::InclusiveSum(room, bytes, device->lengths.get(), device->begins.get() + 1,
+                                          (int64_t)n_queries, session.stream),
+            "rows");
+    };
+    scan(nullptr);
+    auto room = session.make<char>(bytes, "the rows of a batch");
+    scan(room.get());
+    scatter_places<<<blocks_for(n_queries, THREADS), THREADS, 0, session.stream>>>(
+        device->ids.get(), n_queries, device->begins.get(), j.blocks.places.get());
+    pack_rows<<<blocks_for(n_queries, THREADS), THREADS, 0, session.stream>>>(device->begins.get(), n_queries,
+                                                                              device->lengths.get());
+    check_launch("the rows of a batch");
+  }
+  check(cudaMemcpyAsync(&lane.numbers[2].pairs, device->begins.get() + n_queries, sizeof(uint64_t),
+                        cudaMemcpyDeviceToHost, session.stream),
+        "rows");
+}
+
+bool running_batch::has_all_records() const {
+  return batch.task == KITH_CUDA_COLLECT && lane.records.size() > 0 &&
+         lane.numbers[1].pairs <= lane.records.size();
+}
+
+void running_batch::make_rows() {
+  kith_cuda_window &rows = device->rows;
+  rows.neighbors = session.make<uint32_t>(n_pairs, "the rows of a batch");
   if (batch.distances)
-    copy_pieces_to_host(session, window.distances.get(), pairs * sizeof(double),
-                        row_scatter<double>{begins, to, batch.distances});
-  window = kith_cuda_window{};
-  times->transferred = seconds() - began;
+    rows.distances = session.make<double>(n_pairs, "the distances of a batch");
+  join_args args = arguments(FILL);
+  args.offsets = j.blocks.places.get();
+  args.neighbors = rows.neighbors.get();
+  if (batch.task == KITH_CUDA_FILL) {
+    args.first_row = batch.first_row;
+    args.end_row = batch.end_row;
+  }
+  uint64_t records = lane.numbers[1].pairs;
+  if (!has_all_records()) {
+    j.launch_tiles(args, FILL);
+    j.launch_images(args, FILL);
+  } else if (records > 0) {
+    place_batch_records<<<blocks_for(records * 16, THREADS), THREADS, 0, session.stream>>>(
+        lane.records.get(), records, args.offsets, j.degrees.get(), args.neighbors);
+  }
+  check_launch("the rows of a batch");
+  if (j.spec.sorted)
+    j.sort_rows(rows.neighbors, device->begins.get(), 0, n_queries, n_pairs);
+  if (batch.distances)
+    j.launch_distances({device->begins.get(), 0, device->ids.get(), 0, n_queries}, rows.neighbors.get(),
+                       rows.distances.get());
+}
+
+/* The offsets of the table, once for all batches that fill it. */
+void running_batch::upload_table() {
+  std::scoped_lock hold(j.blocks.moving, j.blocks.queueing);
+  if (j.blocks.run == batch.run)
+    return;
+  uint64_t rows = std::min(batch.end_row, j.a.n) - batch.first_row;
+  j.blocks.table = session.make<uint64_t>(rows + 1, "the offsets of the rows");
+  kith_points offsets{};
+  offsets.data = batch.offsets;
+  offsets.n = rows + 1;
+  offsets.dim = 1;
+  offsets.dtype = KITH_F64;
+  offsets.row_stride = offsets.col_stride = sizeof(uint64_t);
+  copy_rows_to_device(session, j.blocks.table.get(), offsets);
+  j.blocks.run = batch.run;
+}
+
+/* Puts work on the stream, and waits for it and for what it counted. */
+template <typename F> void running_batch::queue(F work) {
+  {
+    std::lock_guard<std::mutex> hold(j.blocks.queueing);
+    work();
+    check(cudaMemcpyAsync(lane.numbers, lane.total.get(), 2 * sizeof *lane.numbers, cudaMemcpyDeviceToHost,
+                          session.stream),
+          "a batch");
+    check(cudaEventRecord(lane.done, session.stream), "a batch");
+  }
+  j.wait_for(lane.done, "a batch");
+}
+
+void running_batch::find() {
+  make_state();
+  list();
+  switch (batch.task) {
+  case KITH_CUDA_COUNT:
+    if (batch.one_sided)
+      find_degrees(DEGREES, true);
+    else
+      count();
+    break;
+  case KITH_CUDA_DEGREES:
+    find_degrees(DEGREES, false);
+    find_lengths();
+    break;
+  case KITH_CUDA_COLLECT:
+    find_degrees(COLLECT, false);
+    find_lengths();
+    find_begins();
+    break;
+  case KITH_CUDA_FILL:
+    if (j.has_box())
+      find_degrees(DEGREES, false); /* how many pairs are no images */
+    find_table_rows();
+    find_begins();
+    break;
+  }
+}
+
+/* In a periodic box batches share more than others: what is found first must last until rows are made. */
+void running_batch::compute() {
+  std::unique_lock<std::mutex> alone(j.blocks.boxed, std::defer_lock);
+  if (j.has_box())
+    alone.lock();
+  if (batch.task == KITH_CUDA_FILL)
+    upload_table();
+  queue([&] { find(); });
+  n_pairs = wants_rows() ? lane.numbers[2].pairs : lane.numbers[0].pairs;
+  if (wants_rows() && n_pairs > 0)
+    queue([&] { make_rows(); });
+}
+
+/* ---- to the host ---------------------------------------------------------------------------------------- */
+
+/* A number for every query, to the place of its id in the batch's degrees. */
+void running_batch::deliver_lengths(const buffer<uint64_t> &values, uint64_t add) {
+  constexpr uint64_t PIECE = 1 << 18; /* bytes: enough pieces for all threads */
+  const kith_cuda_block *first = lane.blocks;
+  auto put = [&](uint64_t at, const char *piece, uint64_t bytes) {
+    const uint64_t *value = (const uint64_t *)piece;
+    uint64_t q = at / sizeof *value;
+    uint64_t last = q + bytes / sizeof *value;
+    auto behind = [](uint64_t place, const kith_cuda_block &block) { return place < block.first; };
+    for (const kith_cuda_block *block = std::upper_bound(first, first + batch.n_blocks, q, behind) - 1;
+         q < last; block++) {
+      const uint32_t *ids = j.blocks.ids + block->begin - block->first;
+      for (uint64_t stop = std::min(last, block->first + (block->end - block->begin)); q < stop; q++)
+        batch.degrees[ids[q]] = *value++ + add;
+    }
+  };
+  copy_pieces_to_host(session, values.get(), n_queries * sizeof(uint64_t), PIECE, put);
+}
+
+/* One behind the other, as they are. */
+void running_batch::collect_rows() {
+  uint64_t place = batch.pool.take(batch.pool.user, n_pairs);
+  if (place == UINT64_MAX)
+    return; /* the caller sees that the pool was too small */
+  deliver_lengths(device->lengths, place << 32);
+  char *to = (char *)(batch.pool.ids + place);
+  copy_pieces_to_host(session, device->rows.neighbors.get(), n_pairs * sizeof(uint32_t), KITH_CUDA_PIECE_BYTES,
+                      [to](uint64_t at, const char *piece, uint64_t n) { stream_copy(to + at, piece, n); });
+}
+
+void running_batch::fetch(std::vector<uint64_t> &to, const buffer<uint64_t> &from) {
+  to.resize(std::max<size_t>(to.size(), from.size()));
+  char *begin = (char *)to.data();
+  copy_pieces_to_host(session, from.get(), from.size() * sizeof(uint64_t), KITH_CUDA_PIECE_BYTES,
+                      [begin](uint64_t at, const char *piece, uint64_t n) { memcpy(begin + at, piece, n); });
+}
+
+/* Each to its place. */
+void running_batch::fill_rows() {
+  if (n_pairs == 0)
+    return;
+  fetch(lane.begins, device->begins);
+  fetch(lane.to, device->to);
+  copy_pieces_to_host(session, device->rows.neighbors.get(), n_pairs * sizeof(uint32_t), KITH_CUDA_PIECE_BYTES,
+                      row_scatter<uint32_t>{lane.begins.data(), lane.to.data(), n_queries, batch.neighbors});
+  if (batch.distances)
+    copy_pieces_to_host(session, device->rows.distances.get(), n_pairs * sizeof(double), KITH_CUDA_PIECE_BYTES,
+                        row_scatter<double>{lane.begins.data(), lane.to.data(), n_queries, batch.distances});
+}
+
+void running_batch::deliver() {
+  if (batch.task == KITH_CUDA_DEGREES)
+    deliver_lengths(device->lengths, 0);
+  else if (batch.task == KITH_CUDA_COLLECT)
+    collect_rows();
+  else if (batch.task == KITH_CUDA_FILL)
+    fill_rows();
 }
 
 void kith_cuda_join::run_batch(const kith_cuda_batch &batch, kith_cuda_tally *tally, kith_cuda_times *times) {
   double began = seconds();
-  *times = kith_cuda_times{};
-  *tally = kith_cuda_tally{};
-  block_list list(session, blocks, tiles.n, queries().ids.get(), batch);
-  if (batch.task == KITH_CUDA_FILL) {
-    fill_batch(batch, list, times);
-    return;
-  }
-  if (batch.task == KITH_CUDA_COUNT && !batch.one_sided)
-    count_batch(list);
-  else
-    find_batch_degrees(list, batch.task == KITH_CUDA_COUNT);
-  read_tally(tally, "degrees");
-  times->computed = times->transferred = seconds() - began;
-  if (batch.task == KITH_CUDA_DEGREES)
-    degrees_of_batch(batch, list);
+  running_batch run(*this, batch);
+  run.compute();
+  std::lock_guard<std::mutex> hold(blocks.moving);
+  times->computed = seconds() - began;
+  run.deliver();
   times->transferred = seconds() - began;
+  *tally = kith_cuda_tally{run.pairs(), run.found().tested, run.found().inside};
 }

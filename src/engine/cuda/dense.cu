@@ -15,8 +15,6 @@ using namespace kith_cuda;
 
 namespace {
 
-enum { THREADS = 256 };
-
 /* ---- narrowing ----------------------------------------------------------------------------------------- */
 
 /* How points are narrowed. */
@@ -104,7 +102,7 @@ struct settling {
   double eps2;
   bool one_set, half;
   bool marked;       /* pairs that surely belong are */
-  bool early;        /* stop adding up once a pair is too far apart */
+  bool early;        /* stop adding up once a pair is too far apart (SHORTC) */
   uint32_t *degrees; /* by id; NULL: not wanted */
   tally *total;
 };
@@ -343,7 +341,7 @@ void kith_cuda_dense::settle(uint64_t n, uint32_t *degrees) {
                (bool)join.spec.one_set,
                join.spec.half && degrees,
                marks(),
-               true,
+               !join.spec.no_shortc,
                degrees,
                join.total.get()};
   pair_list pairs{list.get(), list.size(), nullptr};

@@ -10,9 +10,11 @@
 
 #include <cuda_runtime.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace kith_cuda {
@@ -105,6 +107,13 @@ private:
   uint64_t n_ = 0, bytes_ = 0;
 };
 
+constexpr unsigned THREADS = 256; /* of a block, in kernels with a thread an item */
+
+inline double seconds() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
 inline unsigned blocks_for(uint64_t items, unsigned per_block) {
   return (unsigned)((items + per_block - 1) / per_block);
 }
@@ -122,11 +131,17 @@ struct kith_cuda_session {
   uint32_t threads = 1;
   void *pinned = nullptr; /* a small block for numbers that the host waits for */
   struct kith_cuda_ring *ring = nullptr;
+  bool patient =
+      false; /* the CPU works on the join too, and has better to do than to wait with full attention */
 
   template <typename T> kith_cuda::buffer<T> make(uint64_t n, const char *what) {
     return kith_cuda::buffer<T>(memory, stream, n, what);
   }
   void wait(const char *what) { kith_cuda::check(cudaStreamSynchronize(stream), what); }
+  void rest() const {
+    if (patient)
+      std::this_thread::sleep_for(std::chrono::microseconds(10));
+  }
 };
 
 enum { KITH_CUDA_PINNED_BYTES = 1 << 20 };

@@ -14,8 +14,12 @@
 
 static const char LIBRARY[] = "libkith_cuda.so";
 
-/* Below this many points a join is over on the CPU before a GPU has woken up. */
-enum { AUTO_POINTS = 1000000 };
+/* Which joins are a GPU's: of so many points, if it is awake; of more, if it must be woken up first, since they
+ * would be over on the CPU before. Beyond 8 dimensions the CPU joins all with all, which takes longer: so many
+ * columns of pairs a second, on a thread. */
+enum { AWAKE_POINTS = 10000, ASLEEP_POINTS = 1000000, HIGH_DIM = 9 };
+static const double START_SECONDS = 0.3;
+static const double COLUMNS_PER_SECOND = 2e11;
 
 /* ---- loading ------------------------------------------------------------------------------------------- */
 
@@ -123,12 +127,27 @@ static kith_status open_session(kith_context *ctx, uint32_t number) {
   return KITH_OK;
 }
 
-bool kith_cuda_wanted(kith_context *ctx, uint64_t n_points, bool device_memory) {
+static bool is_long_on_cpu(const kith_context *ctx, uint64_t n_points, uint32_t dim) {
+  double columns = (double)n_points * (double)n_points * dim;
+  bool long_high = dim >= HIGH_DIM && columns > START_SECONDS * COLUMNS_PER_SECOND * ctx->threads;
+  return n_points >= ASLEEP_POINTS || long_high;
+}
+
+/* A GPU is woken up for a join that is long enough, or once the short ones before it have taken as long
+ * together: then there will be more of them. */
+bool kith_cuda_wanted(kith_context *ctx, uint64_t n_points, uint32_t dim, bool device_memory) {
   if (ctx->engine != KITH_ENGINE_AUTO)
     return ctx->engine != KITH_ENGINE_CPU;
-  if (device_memory || n_points < AUTO_POINTS)
+  if (device_memory || n_points < AWAKE_POINTS)
     return device_memory;
-  return kith_cuda_load(NULL) && open_session(ctx, 0) == KITH_OK;
+  bool awake = ctx->gpus.n > 0 && ctx->gpus.list[0].session;
+  bool worth_waking = is_long_on_cpu(ctx, n_points, dim) || ctx->gpus.missed_seconds > START_SECONDS;
+  return (awake || worth_waking) && kith_cuda_load(NULL) && open_session(ctx, 0) == KITH_OK;
+}
+
+void kith_cuda_missed(kith_context *ctx, uint64_t n_points, double seconds) {
+  if (ctx->engine == KITH_ENGINE_AUTO && n_points >= AWAKE_POINTS)
+    ctx->gpus.missed_seconds += seconds;
 }
 
 /* ---- the engine ---------------------------------------------------------------------------------------- */
@@ -140,7 +159,9 @@ typedef struct cuda_engine {
   kith_cuda_join *join;
   uint64_t n_rows;
   kith_space space;
-  kith_blocks blocks; /* of a join that is shared; they are the caller's */
+  bool has_cut;       /* blocks, */
+  uint32_t n_blocks;  /* so many, of a join that is shared; */
+  kith_blocks blocks; /* they are the caller's */
   uint32_t track;     /* of the trace: transfers */
 } cuda_engine;
 
@@ -180,14 +201,21 @@ static void convert_sizes(const cuda_engine *cuda, double *sizes, uint64_t n) {
 
 /* ---- blocks, where the join is shared -------------------------------------------------------------------- */
 
+/* The GPU has begun to weigh them when this returns. */
+static kith_status begin_cut(cuda_engine *cuda) {
+  kith_cuda_error error = {""};
+  if (cuda->has_cut)
+    return KITH_OK;
+  kith_status status = cuda->api->join_cut(cuda->join, &cuda->n_blocks, &error);
+  cuda->has_cut = !status;
+  return finish(cuda, status, &error);
+}
+
 static kith_status cut(kith_engine *engine, kith_blocks *blocks) {
   cuda_engine *cuda = (cuda_engine *)engine;
   kith_cuda_error error = {""};
-  uint32_t n = 0;
-  kith_status status = cuda->api->join_cut(cuda->join, &n, &error);
-  if (status)
-    return finish(cuda, status, &error);
-  if ((status = kith_blocks_allocate(cuda->ctx, n, engine->n_queries, blocks)))
+  kith_status status = begin_cut(cuda);
+  if (status || (status = kith_blocks_allocate(cuda->ctx, cuda->n_blocks, engine->n_queries, blocks)))
     return status;
   status = cuda->api->join_blocks(cuda->join, blocks->begin, blocks->candidates, blocks->ids, &error);
   if (status)
@@ -208,16 +236,6 @@ static void convert_block(const cuda_engine *cuda, const kith_work *work, uint32
   }
 }
 
-static uint64_t pairs_of_block(const cuda_engine *cuda, const kith_work *work, uint32_t block) {
-  uint64_t pairs = 0;
-  for (uint32_t p = cuda->blocks.begin[block]; p < cuda->blocks.begin[block + 1]; p++) {
-    uint32_t id = cuda->blocks.ids[p];
-    if (id >= work->first_row && id < work->end_row)
-      pairs += work->offsets[id - work->first_row + 1] - work->offsets[id - work->first_row];
-  }
-  return pairs;
-}
-
 static void trace_transfer(const cuda_engine *cuda, double began, const kith_cuda_times *times,
                            uint64_t pairs) {
   kith_trace_event event = {.track = cuda->track,
@@ -228,12 +246,16 @@ static void trace_transfer(const cuda_engine *cuda, double began, const kith_cud
   kith_trace_add(cuda->ctx, &event);
 }
 
-static kith_status run_blocks(cuda_engine *cuda, const kith_work *work, kith_cuda_tally *found,
+static uint64_t take_from_pool(void *pool, uint64_t n) { return kith_pool_reserve(pool, n); }
+
+static kith_status run_blocks(cuda_engine *cuda, uint32_t lane, const kith_work *work, kith_cuda_tally *found,
                               kith_cuda_error *error) {
   static const kith_cuda_task tasks[] = {[KITH_DO_COUNT] = KITH_CUDA_COUNT,
                                          [KITH_DO_DEGREES] = KITH_CUDA_DEGREES,
-                                         [KITH_DO_FILL] = KITH_CUDA_FILL};
+                                         [KITH_DO_FILL] = KITH_CUDA_FILL,
+                                         [KITH_DO_COLLECT] = KITH_CUDA_COLLECT};
   kith_cuda_batch batch = {.task = tasks[work->operation],
+                           .lane = lane,
                            .one_sided = work->one_sided,
                            .blocks = work->blocks,
                            .n_blocks = work->n_blocks,
@@ -241,19 +263,19 @@ static kith_status run_blocks(cuda_engine *cuda, const kith_work *work, kith_cud
                            .first_row = work->first_row,
                            .end_row = work->end_row,
                            .offsets = work->offsets,
+                           .run = work->run,
                            .neighbors = work->neighbors,
                            .distances = work->distances};
+  if (work->pool)
+    batch.pool = (kith_cuda_pool){.ids = work->pool->ids, .take = take_from_pool, .user = work->pool};
   kith_cuda_times times = {0};
   double began = kith_seconds();
   kith_status status = cuda->api->join_batch(cuda->join, &batch, found, &times, error);
   if (status)
     return status;
-  if (work->operation == KITH_DO_FILL)
-    for (uint32_t i = 0; i < work->n_blocks; i++) {
-      found->pairs += pairs_of_block(cuda, work, work->blocks[i]);
-      if (work->distances && kith_space_is_embedded(&cuda->space))
-        convert_block(cuda, work, work->blocks[i]);
-    }
+  if (work->distances && kith_space_is_embedded(&cuda->space))
+    for (uint32_t i = 0; i < work->n_blocks; i++)
+      convert_block(cuda, work, work->blocks[i]);
   trace_transfer(cuda, began, &times, found->pairs);
   return KITH_OK;
 }
@@ -272,12 +294,11 @@ static kith_status fill(cuda_engine *cuda, const kith_work *work, kith_cuda_tall
 
 static kith_status run(kith_engine *engine, uint32_t lane, const kith_work *work, kith_tally *tally) {
   cuda_engine *cuda = (cuda_engine *)engine;
-  (void)lane;
   kith_cuda_tally found = {0};
   kith_cuda_error error = {""};
   kith_status status = KITH_ERR_UNSUPPORTED;
   if (work->blocks)
-    status = run_blocks(cuda, work, &found, &error);
+    status = run_blocks(cuda, lane, work, &found, &error);
   else if (work->operation == KITH_DO_COUNT)
     status = cuda->api->join_count(cuda->join, &found, &error);
   else if (work->operation == KITH_DO_DEGREES)
@@ -364,6 +385,7 @@ kith_status kith_engine_cuda_create(kith_context *ctx, uint32_t gpu, const kith_
     return kith_fail_memory(ctx, sizeof *cuda, "the engine");
   *cuda = (cuda_engine){.base = {.name = "cuda",
                                  .lanes = 1,
+                                 .block_lanes = KITH_CUDA_LANES,
                                  .whole = true,
                                  .run = run,
                                  .offsets = offsets,
@@ -389,6 +411,11 @@ kith_status kith_engine_cuda_create(kith_context *ctx, uint32_t gpu, const kith_
   char name[32];
   snprintf(name, sizeof name, "cuda %u transfers", gpu);
   cuda->track = kith_trace_tracks(ctx, name, 1);
+  bool will_share = spec->shared && !info->dense && spec->kernel != KITH_KERNEL_POINT;
+  if (will_share && (status = begin_cut(cuda))) {
+    destroy(&cuda->base);
+    return status;
+  }
   *out = &cuda->base;
   return KITH_OK;
 }

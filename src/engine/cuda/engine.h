@@ -13,7 +13,10 @@ const kith_cuda_api *kith_cuda_load(const char **why);
 
 /* Whether a join of so many points should run on a GPU, as the context's choice of engine and the machine have
  * it. A GPU that was asked for, by name or by what lies in its memory, is wanted whatever the size. */
-bool kith_cuda_wanted(kith_context *ctx, uint64_t n_points, bool device_memory);
+bool kith_cuda_wanted(kith_context *ctx, uint64_t n_points, uint32_t dim, bool device_memory);
+
+/* A join ran on the CPU for so long, since no GPU was awake or there is none. */
+void kith_cuda_missed(kith_context *ctx, uint64_t n_points, double seconds);
 
 /* The GPUs of the context: how many there are; 0, and why, if none can be used. */
 kith_status kith_cuda_count(kith_context *ctx, uint32_t *gpus);

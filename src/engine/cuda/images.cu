@@ -5,8 +5,6 @@ namespace kith_cuda {
 
 namespace {
 
-enum { THREADS = 256 };
-
 /* A warp a tile. */
 template <typename T>
 __global__ void find_border(const T *coords, const uint32_t *tile_begin, uint32_t n_tiles, uint32_t dim,

@@ -11,8 +11,6 @@ namespace kith_cuda {
 
 namespace {
 
-enum { THREADS = 256 };
-
 /* A tile does not cross a wider gap than about this many cells: a neighbouring row may be crowded there. */
 enum { FAR_CELLS = 8 };
 

@@ -11,18 +11,10 @@
 #include <thrust/iterator/transform_iterator.h>
 
 #include <algorithm>
-#include <chrono>
 
 using namespace kith_cuda;
 
 namespace {
-
-enum { THREADS = 256 };
-
-double seconds() {
-  using namespace std::chrono;
-  return duration<double>(steady_clock::now().time_since_epoch()).count();
-}
 
 /* ---- the points ----------------------------------------------------------------------------------------- */
 
@@ -207,6 +199,7 @@ void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) c
   info.cell_side = plan.grid.k > 1 ? plan.grid.side[1] : plan.grid.side[0];
   info.cell_width = plan.grid.side[0];
   info.candidates = plan.candidates;
+  info.neighbors = plan.neighbors;
 }
 
 /* ---- running -------------------------------------------------------------------------------------------- */
@@ -215,11 +208,13 @@ void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) c
 void kith_cuda_join::wait_for(cudaEvent_t event, const char *what) {
   bool asked = false;
   cudaError_t state;
-  while ((state = cudaEventQuery(event)) == cudaErrorNotReady)
+  while ((state = cudaEventQuery(event)) == cudaErrorNotReady) {
     if (!asked && spec.stop.asked && spec.stop.asked(spec.stop.user)) {
       asked = true;
       check(cudaMemsetAsync(stop.get(), 0xFF, sizeof(int), session.side), what);
     }
+    session.rest();
+  }
   check(state, what);
   if (asked)
     fail(KITH_ERR_CANCELLED, "cancelled");
@@ -247,6 +242,7 @@ join_args kith_cuda_join::arguments(operation op) const {
   args.n_steps = plan.stencil.n_steps;
   args.own_step = plan.stencil.own;
   args.predicate = spec.predicate;
+  args.give_up = spec.no_shortc ? INFINITY : spec.predicate.limit;
   args.dim = a.dim;
   args.one_set = spec.one_set;
   args.half = op != COUNT && spec.half;
@@ -405,22 +401,23 @@ void kith_cuda_join::offsets_to_host(uint64_t *out, kith_cuda_tally *tally) {
 
 /* ---- rows ----------------------------------------------------------------------------------------------- */
 
-/* Rows of the window, n of them. */
-void kith_cuda_join::sort_rows(const uint64_t *offsets, uint64_t base, uint64_t n, uint64_t pairs) {
+/* n rows, one behind the other. */
+void kith_cuda_join::sort_rows(buffer<uint32_t> &neighbors, const uint64_t *offsets, uint64_t base, uint64_t n,
+                               uint64_t pairs) {
   auto sorted = session.make<uint32_t>(pairs, "sorting the rows");
   thrust::counting_iterator<uint64_t> rows(0);
   less_base place{offsets, base};
   auto begins = thrust::make_transform_iterator(rows, place);
   size_t bytes = 0;
   auto sort = [&](void *room) {
-    check(cub::DeviceSegmentedSort::SortKeys(room, bytes, window.neighbors.get(), sorted.get(), (int64_t)pairs,
+    check(cub::DeviceSegmentedSort::SortKeys(room, bytes, neighbors.get(), sorted.get(), (int64_t)pairs,
                                              (int64_t)n, begins, begins + 1, session.stream),
           "sorting the rows");
   };
   sort(nullptr);
   auto room = session.make<char>(bytes, "sorting the rows");
   sort(room.get());
-  window.neighbors = std::move(sorted);
+  neighbors = std::move(sorted);
 }
 
 uint64_t kith_cuda_join::offset_of(uint64_t row) {
@@ -435,12 +432,12 @@ uint64_t kith_cuda_join::offset_of(uint64_t row) {
   return *value;
 }
 
-void kith_cuda_join::launch_distances(const table_rows &rows) {
+void kith_cuda_join::launch_distances(const table_rows &rows, const uint32_t *neighbors, double *distances) {
   distance_question question{spec.predicate.norm, spec.predicate.norm == KITH_NORM_2 && !spec.sizes,
                              spec.predicate.reach, spec.lattice};
   auto kernel = has_box() ? find_distances<true> : find_distances<false>;
-  kernel<<<blocks_for(rows.n * 32, THREADS), THREADS, 0, session.stream>>>(
-      a, b, question, rows, window.neighbors.get(), window.distances.get());
+  kernel<<<blocks_for(rows.n * 32, THREADS), THREADS, 0, session.stream>>>(a, b, question, rows, neighbors,
+                                                                           distances);
   check_launch("distances");
 }
 
@@ -471,9 +468,10 @@ void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
     check_launch("rows");
     launch_images(args, FILL);              /* behind the others, over what a record may have left there */
     if (spec.sorted || by_point() || dense) /* the latter two in no order of their own */
-      sort_rows(offsets.get() + first, args.base, end - first, pairs);
+      sort_rows(window.neighbors, offsets.get() + first, args.base, end - first, pairs);
     if (spec.distances)
-      launch_distances({offsets.get() + first, args.base, nullptr, first, end - first});
+      launch_distances({offsets.get() + first, args.base, nullptr, first, end - first}, window.neighbors.get(),
+                       window.distances.get());
   }
   wait("filling the table");
   window.first = first;

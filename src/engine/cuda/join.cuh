@@ -5,6 +5,11 @@
 #include "engine/cuda/dense.cuh"
 #include "engine/cuda/join_tile.cuh"
 
+#include <mutex>
+#include <vector>
+
+class running_batch; /* batch.cu */
+
 namespace kith_cuda {
 struct point_args;  /* join_point.cuh */
 struct query_batch; /* likewise */
@@ -26,13 +31,43 @@ struct kith_cuda_window {
   kith_cuda::buffer<double> distances;
 };
 
+/* One of the blocks of a batch: its queries are the batch's from `first` on, its tiles those from `first_tile`
+ * on. */
+struct kith_cuda_block {
+  uint32_t begin, end;
+  uint32_t tile, tile_end;
+  uint64_t first, first_tile;
+};
+
+/* What a lane keeps from batch to batch. */
+struct kith_cuda_batch_lane {
+  cudaEvent_t done = nullptr;
+  kith_cuda_block *blocks = nullptr;   /* pinned: of the batch */
+  kith_cuda::tally *numbers = nullptr; /* pinned: what it found; the records; the pairs of its rows */
+  kith_cuda::buffer<kith_cuda::tally> total;
+  kith_cuda::buffer<kith_cuda::record> records;
+  std::vector<uint64_t> begins, to; /* of the rows of the batch: where they begin in it, and where they go */
+
+  kith_cuda_batch_lane() = default;
+  kith_cuda_batch_lane(const kith_cuda_batch_lane &) = delete;
+  ~kith_cuda_batch_lane();
+};
+
 /* The blocks of a join that is shared with other engines (batch.cu). */
 struct kith_cuda_blocks {
   uint32_t n = 0;
-  uint32_t tiles = 0;                 /* of a block: so many, one after the other */
-  const uint32_t *begin = nullptr;    /* in host memory: n + 1 positions, */
-  const uint32_t *ids = nullptr;      /* and the ids of all of them */
-  kith_cuda::buffer<uint64_t> places; /* by id: where the rows of a batch begin in it */
+  uint32_t tiles = 0;              /* of a block: so many, one after the other */
+  const uint32_t *begin = nullptr; /* in host memory: n + 1 positions, */
+  const uint32_t *ids = nullptr;   /* and the ids of all of them */
+  std::mutex queueing;             /* for who puts work on the stream, and allocates or releases for it */
+  std::mutex moving;               /* for who uses the ring of transfers; taken before the other */
+  std::mutex boxed;                /* for a whole batch, in a periodic box; taken first */
+  kith_cuda::buffer<unsigned long long> weights; /* the candidates of each; */
+  kith_cuda::buffer<uint32_t> begins;            /* n + 1 */
+  kith_cuda::buffer<uint64_t> places;            /* by id: where the rows of a batch begin in it */
+  kith_cuda::buffer<uint64_t> table;             /* where the rows begin in the table, */
+  uint64_t run = 0;                              /* which is that of this run */
+  kith_cuda_batch_lane lanes[KITH_CUDA_LANES];
 };
 
 struct kith_cuda_join {
@@ -64,6 +99,7 @@ struct kith_cuda_join {
   kith_cuda_blocks blocks;
 
   kith_cuda_join(kith_cuda_session &session, const kith_cuda_spec &spec);
+  ~kith_cuda_join() { session.patient = false; }
 
   void prepare(kith_cuda_info &info);
   void count(kith_cuda_tally *out);
@@ -82,9 +118,11 @@ struct kith_cuda_join {
                                         const kith_cuda::query_batch &batch) const;
 
 private:
+  friend class running_batch; /* batch.cu */
   bool by_point() const { return spec.kernel == KITH_KERNEL_POINT; }
   bool has_box() const { return spec.lattice.n > 0; }
   bool is_general() const { return kith_cuda::needs_general(spec); }
+  void weigh_blocks(); /* batch.cu */
   void describe(kith_cuda_info &info, const uint64_t invalid[2]) const;
   void make_dense();
   kith_cuda::join_args arguments(kith_cuda::operation op) const;
@@ -98,16 +136,11 @@ private:
   uint64_t pool_capacity() const;
   void find_offsets(kith_cuda_tally *tally);
   uint64_t offset_of(uint64_t row);
-  void sort_rows(const uint64_t *offsets, uint64_t base, uint64_t n, uint64_t pairs);
-  void launch_distances(const kith_cuda::table_rows &rows);
+  void sort_rows(kith_cuda::buffer<uint32_t> &neighbors, const uint64_t *offsets, uint64_t base, uint64_t n,
+                 uint64_t pairs);
+  void launch_distances(const kith_cuda::table_rows &rows, const uint32_t *neighbors, double *distances);
   void make_window(uint64_t first, uint64_t end);
   void cover(uint64_t first, uint64_t end);
-
-  /* batch.cu */
-  void find_batch_degrees(const struct block_list &list, bool all_pairs);
-  void count_batch(const struct block_list &list);
-  void degrees_of_batch(const kith_cuda_batch &batch, const struct block_list &list);
-  void fill_batch(const kith_cuda_batch &batch, const struct block_list &list, kith_cuda_times *times);
 
   /* point.cu */
   void order_queries();

@@ -46,7 +46,8 @@ struct join_args {
   const kith_step *steps;
   uint32_t n_steps, own_step;
   kith_predicate predicate;
-  uint32_t dim; /* where D is 0 */
+  uint32_t dim;   /* where D is 0, */
+  double give_up; /* and a sum that is too large to go on with */
   bool one_set, half, drop_self;
   /* the answer */
   tally *total;
@@ -70,6 +71,27 @@ __device__ __noinline__ bool belongs(const T *query, const T *candidate, uint32_
     d2 = __dadd_rn(d2, __dmul_rn(t, t));
   }
   return d2 <= eps2;
+}
+
+/* The same in many dimensions: sums never fall, so one above give_up, which is the limit or infinite, may end
+ * it (SHORTC). */
+struct early_limit {
+  double eps2, give_up;
+};
+
+template <typename T>
+__device__ __noinline__ bool belongs(const T *query, const T *candidate, uint32_t dim, early_limit limit) {
+  constexpr uint32_t BETWEEN_CHECKS = 8;
+  double d2 = 0;
+  for (uint32_t c = 0; c < dim;) {
+    for (uint32_t stop = min(c + BETWEEN_CHECKS, dim); c < stop; c++) {
+      double t = __dsub_rn((double)query[c], (double)candidate[c]);
+      d2 = __dadd_rn(d2, __dmul_rn(t, t));
+    }
+    if (d2 > limit.give_up)
+      return false;
+  }
+  return d2 <= limit.eps2;
 }
 
 /* The same in any space; the candidate is in the image of a shift. */

@@ -81,12 +81,12 @@ template <int D, int G, operation OP, bool GENERAL = false> struct warp_memory :
 };
 
 /* The masks of 32 candidates by the definition: bit b for candidate b. */
-template <typename T>
+template <typename T, typename LIMIT>
 __device__ __noinline__ uint32_t settle(const T *query, const T *candidates, const uint32_t *positions,
-                                        uint32_t n, uint32_t dim, double eps2) {
+                                        uint32_t n, uint32_t dim, LIMIT limit) {
   uint32_t mask = 0;
   for (uint32_t b = 0; b < n; b++)
-    if (belongs(query, candidates + (uint64_t)positions[b] * dim, dim, eps2))
+    if (belongs(query, candidates + (uint64_t)positions[b] * dim, dim, limit))
       mask |= 1U << b;
   return mask;
 }
@@ -154,6 +154,12 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       : args(args), memory(memory), lane(threadIdx.x % 32), mine(lane % G), part(lane / G) {}
 
   __device__ uint32_t dim() const { return D ? D : args.dim; }
+  __device__ auto limit() const {
+    if constexpr (D == 0)
+      return early_limit{args.predicate.limit, args.give_up};
+    else
+      return args.predicate.limit;
+  }
   __device__ bool has() const { return mine < n_queries; }
   __device__ const T *query(uint32_t position) const {
     return (const T *)args.q_coords + (uint64_t)position * dim();
@@ -881,7 +887,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
                                    args, memory.limit[mine], memory.image.walk.shift);
       else
         masks[m] = settle(query(memory.own[has() ? mine : 0]), (const T *)args.c_coords,
-                          memory.queue_position + first, here, dim(), args.predicate.limit);
+                          memory.queue_position + first, here, dim(), limit());
     }
   }
 
@@ -899,7 +905,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       return belongs_in_space(query(memory.own[t]), candidate(position), args, memory.limit[t],
                               memory.image.walk.shift);
     else
-      return belongs(query(memory.own[t]), candidate(position), dim(), args.predicate.limit);
+      return belongs(query(memory.own[t]), candidate(position), dim(), limit());
   }
 
   /* Whether candidate i of the queue belongs to query t and is admitted by its id; `near` is what float32 says.

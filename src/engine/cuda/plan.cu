@@ -16,7 +16,7 @@ namespace kith_cuda {
 
 namespace {
 
-enum { THREADS = 256, QUERIES = 64, MAX_SAMPLE = 4096, SPREAD_POINTS = 256 };
+enum { QUERIES = 64, MAX_SAMPLE = 4096, SPREAD_POINTS = 256 };
 enum { NUMBERS_BYTES = 128 << 10 }; /* of the pinned block, for the box and counts */
 
 /* The sides tried, in units of the reach, and how far the stencil reaches from the middle of a cell. */
@@ -421,7 +421,7 @@ void planner::draw() {
         "sample");
 }
 
-/* Keeps the dimensions of largest variance. */
+/* Keeps the dimensions of largest variance (REORDER), or the first ones. */
 void planner::rank_dimensions() {
   size_t rows = n_spread;
   std::vector<std::pair<double, uint32_t>> ranked;
@@ -434,7 +434,8 @@ void planner::rank_dimensions() {
       square += (spread[r * dim + c] - mean) * (spread[r * dim + c] - mean) * 0x1p-100;
     ranked.push_back({-square, c});
   }
-  std::sort(ranked.begin(), ranked.end());
+  if (!spec.no_reorder)
+    std::sort(ranked.begin(), ranked.end());
   grid_spec.k = std::min<uint32_t>(dim, KITH_GRID_DIMS);
   for (uint32_t j = 0; j < grid_spec.k; j++)
     grid_spec.dims[j] = ranked[j].second;

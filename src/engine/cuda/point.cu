@@ -20,7 +20,7 @@ using namespace kith_cuda;
 
 namespace {
 
-enum { THREADS = 256, STREAMS = 3, SAMPLE_ONE_IN = 100 };
+enum { STREAMS = 3, SAMPLE_ONE_IN = 100 };
 constexpr double MOST_PAIRS = 1e8;    /* of a buffer, as in the paper */
 constexpr double LEAST_PAIRS = 65536; /* likewise, where there is room: the sample may have seen nothing */
 constexpr double MARGIN = 1.25;       /* room for what the sample did not see */

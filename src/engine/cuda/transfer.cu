@@ -21,7 +21,7 @@ namespace {
 /* Measured on an H200: with two buffers a thread the bus waits for threads (40 of 55 GB/s), with four it does
  * not (52 GB/s), and eight threads are as fast as sixteen. */
 enum { BUFFERS = 4, MAX_THREADS = 8 };
-constexpr uint64_t BUFFER_BYTES = 2 << 20;
+constexpr uint64_t BUFFER_BYTES = kith_cuda::KITH_CUDA_PIECE_BYTES;
 constexpr uint64_t SMALL = 1 << 20; /* what the driver copies fast enough */
 
 } // namespace
@@ -101,6 +101,8 @@ struct kith_cuda_ring {
   std::vector<kith_cuda_lane> lanes;
   std::unique_ptr<worker_team> team;
   cudaEvent_t ready = nullptr; /* what the session's stream has done before a transfer */
+  void *room = nullptr;        /* pinned_room */
+  uint64_t room_bytes = 0;
 
   kith_cuda_ring() = default;
   kith_cuda_ring(const kith_cuda_ring &) = delete;
@@ -116,6 +118,7 @@ struct kith_cuda_ring {
     }
     if (ready)
       cudaEventDestroy(ready);
+    cudaFreeHost(room);
   }
 };
 
@@ -189,24 +192,39 @@ void stream_copy(char *to, const char *from, uint64_t bytes) {
 
 namespace {
 
-/* `shift` bytes before the first, a piece begins: pieces then end where huge pages of their destination do, or
- * two threads would wait for each other to clear one. */
-void copy_pieces(kith_cuda_session &session, const void *from, uint64_t bytes, uint64_t shift,
+/* How bytes are cut into pieces: of so many bytes, the first one shorter by `shift`. Pieces may then end where
+ * huge pages of their destination do, or two threads would wait for each other to clear one. */
+struct cutting {
+  uint64_t bytes, piece_bytes, shift;
+  uint64_t pieces() const { return (shift + bytes + piece_bytes - 1) / piece_bytes; }
+  piece get(uint64_t number) const {
+    uint64_t first = number ? number * piece_bytes - shift : 0;
+    return piece{first, std::min((number + 1) * piece_bytes - shift, bytes) - first};
+  }
+};
+
+void await(const kith_cuda_session &session, cudaEvent_t event) {
+  cudaError_t state = session.patient ? cudaErrorNotReady : cudaEventSynchronize(event);
+  while (state == cudaErrorNotReady && (state = cudaEventQuery(event)) == cudaErrorNotReady)
+    session.rest();
+  check(state, "copy to the host");
+}
+
+/* Once the event has happened, if there is one. */
+void copy_pieces(kith_cuda_session &session, const void *from, const cutting &cut, cudaEvent_t after,
                  const put_piece &put) {
-  kith_cuda_ring &ring = ring_of(session);
-  check(cudaEventRecord(ring.ready, session.stream), "event");
   std::atomic<uint64_t> next{0};
-  uint64_t pieces = (shift + bytes + BUFFER_BYTES - 1) / BUFFER_BYTES;
+  uint64_t pieces = cut.pieces();
   each_piece(session, pieces, [&](kith_cuda_lane &lane, size_t) {
-    check(cudaStreamWaitEvent(lane.stream, ring.ready, 0), "event");
+    if (after)
+      check(cudaStreamWaitEvent(lane.stream, after, 0), "event");
     piece pending[BUFFERS];
     auto start = [&](int i) {
       uint64_t number = next.fetch_add(1);
       pending[i].bytes = 0;
       if (number >= pieces)
         return;
-      uint64_t first = number ? number * BUFFER_BYTES - shift : 0;
-      pending[i] = piece{first, std::min((number + 1) * BUFFER_BYTES - shift, bytes) - first};
+      pending[i] = cut.get(number);
       check(cudaMemcpyAsync(lane.buffer[i], (const char *)from + pending[i].at, pending[i].bytes,
                             cudaMemcpyDeviceToHost, lane.stream),
             "copy to the host");
@@ -215,7 +233,7 @@ void copy_pieces(kith_cuda_session &session, const void *from, uint64_t bytes, u
     for (int i = 0; i < BUFFERS; i++)
       start(i);
     for (int i = 0; pending[i].bytes; i = (i + 1) % BUFFERS) {
-      check(cudaEventSynchronize(lane.done[i]), "copy to the host");
+      await(session, lane.done[i]);
       put(pending[i].at, lane.buffer[i], pending[i].bytes);
       start(i);
     }
@@ -230,21 +248,15 @@ void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64
     session.wait("copy to the host");
     return;
   }
-  copy_pieces(session, from, bytes, (uint64_t)to % BUFFER_BYTES,
+  cudaEvent_t ready = ring_of(session).ready;
+  check(cudaEventRecord(ready, session.stream), "event");
+  copy_pieces(session, from, {bytes, BUFFER_BYTES, (uint64_t)to % BUFFER_BYTES}, ready,
               [to](uint64_t at, const char *piece, uint64_t n) { stream_copy((char *)to + at, piece, n); });
 }
 
-void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, const put_piece &put) {
-  if (bytes > SMALL) {
-    copy_pieces(session, from, bytes, 0, put);
-    return;
-  }
-  static_assert(SMALL <= KITH_CUDA_PINNED_BYTES, "small copies go through the session's pinned block");
-  check(cudaMemcpyAsync(session.pinned, from, bytes, cudaMemcpyDeviceToHost, session.stream),
-        "copy to the host");
-  session.wait("copy to the host");
-  if (bytes > 0)
-    put(0, (const char *)session.pinned, bytes);
+void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, uint64_t piece_bytes,
+                         const put_piece &put) {
+  copy_pieces(session, from, {bytes, piece_bytes, 0}, nullptr, put);
 }
 
 namespace {
@@ -293,6 +305,18 @@ void copy_rows_to_device(kith_cuda_session &session, void *to, const kith_points
     }
     check(cudaStreamSynchronize(lane.stream), "copy to the device");
   });
+}
+
+void *pinned_room(kith_cuda_session &session, uint64_t bytes) {
+  kith_cuda_ring &ring = ring_of(session);
+  if (bytes > ring.room_bytes) {
+    cudaFreeHost(ring.room);
+    ring.room = nullptr;
+    ring.room_bytes = 0;
+    check(cudaHostAlloc(&ring.room, bytes, cudaHostAllocDefault), "pinned memory");
+    ring.room_bytes = bytes;
+  }
+  return ring.room;
 }
 
 void destroy_ring(kith_cuda_session &session) {

@@ -15,10 +15,13 @@ namespace kith_cuda {
 /* The work queued on the session's stream is waited for first. */
 void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64_t bytes);
 
-/* The same for bytes that do not go to one place: put(at, piece, bytes) is called, on several threads, with
- * pieces that begin `at` bytes from the beginning, in any order. */
+/* What is complete on the device, in pieces of at most so many bytes (2 MiB): put(at, piece, bytes) is called,
+ * on several threads, with pieces that begin `at` bytes from the beginning, in any order. The session's stream
+ * is not waited for. */
 using put_piece = std::function<void(uint64_t at, const char *piece, uint64_t bytes)>;
-void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, const put_piece &put);
+enum { KITH_CUDA_PIECE_BYTES = 2 << 20 };
+void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, uint64_t piece_bytes,
+                         const put_piece &put);
 
 /* memcpy past the caches: for what is not read soon. */
 void stream_copy(char *to, const char *from, uint64_t bytes);
@@ -26,6 +29,10 @@ void stream_copy(char *to, const char *from, uint64_t bytes);
 /* Rows of `width` contiguous bytes, `stride` bytes apart in host memory, packed on the device. Complete when it
  * returns. */
 void copy_rows_to_device(kith_cuda_session &session, void *to, const kith_points &from);
+
+/* Pinned memory of the session that stays until more is asked for: allocating it takes longer than small joins.
+ */
+void *pinned_room(kith_cuda_session &session, uint64_t bytes);
 
 void destroy_ring(kith_cuda_session &session);
 

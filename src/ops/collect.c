@@ -1,0 +1,87 @@
+/* Rows from a pool: the table of a join that looks for every pair once, row by row (KITH_DO_COLLECT).
+ *
+ * Rows lie in the pool in the order in which they were found, with gaps where an engine failed and another one
+ * did its work again. They are moved to their places when all of them are known, in shares of rows. */
+#include "base/clock.h"
+#include "ops/join.h"
+
+#include <string.h>
+
+enum { GRAIN = 4096, MOST_SHARES = 1024 };
+
+typedef struct placing {
+  kith_join *j;
+  const kith_pool *pool;
+  uint32_t *neighbors;
+  uint64_t *offsets; /* from the second on: place in the pool << 32 | degree; then where the rows end */
+  uint64_t shares;
+  uint64_t begins[MOST_SHARES + 1]; /* of the shares, in the table */
+} placing;
+
+static uint64_t share_begin(const placing *p, uint64_t share) {
+  return kith_share_begin(p->j->a->n, share, p->shares);
+}
+
+static void sum_share(void *argument, uint64_t share) {
+  placing *p = argument;
+  uint64_t pairs = 0;
+  for (uint64_t i = share_begin(p, share); i < share_begin(p, share + 1); i++)
+    pairs += p->offsets[i + 1] & UINT32_MAX;
+  p->begins[share + 1] = pairs;
+}
+
+/* The pairs of all rows; p->begins is then known. */
+static uint64_t sum_rows(placing *p) {
+  uint64_t shares = kith_shares(p->j->ctx, p->j->a->n, GRAIN);
+  p->shares = shares < MOST_SHARES ? shares : MOST_SHARES;
+  kith_each(p->j->ctx, p->shares, sum_share, p);
+  for (uint64_t s = 0; s < p->shares; s++)
+    p->begins[s + 1] += p->begins[s];
+  return p->begins[p->shares];
+}
+
+static void place_share(void *argument, uint64_t share) {
+  const placing *p = argument;
+  uint64_t at = p->begins[share];
+  for (uint64_t i = share_begin(p, share); i < share_begin(p, share + 1); i++) {
+    uint64_t place = p->offsets[i + 1] >> 32;
+    uint64_t degree = p->offsets[i + 1] & UINT32_MAX;
+    memcpy(p->neighbors + at, p->pool->ids + place, degree * sizeof *p->neighbors);
+    p->offsets[i + 1] = at += degree;
+  }
+}
+
+static kith_status place_rows(kith_join *j, const kith_pool *pool, uint64_t *offsets, kith_table *table) {
+  double began = kith_seconds();
+  placing p = {.j = j, .pool = pool, .offsets = offsets};
+  uint64_t pairs = sum_rows(&p);
+  kith_status status = kith_join_allocate_table(j, table, pairs);
+  if (status)
+    return status;
+  p.neighbors = (uint32_t *)table->neighbors;
+  kith_each(j->ctx, p.shares, place_share, &p);
+  j->report.pairs = pairs;
+  j->report.seconds_join += kith_seconds() - began;
+  return KITH_OK;
+}
+
+kith_status kith_join_collect(kith_join *j, kith_table *table, uint64_t *offsets, uint64_t capacity,
+                              bool *done) {
+  kith_pool pool = {.ids = kith_alloc(&j->ctx->memory, capacity * sizeof(uint32_t)), .capacity = capacity};
+  *done = false;
+  if (!pool.ids)
+    return KITH_OK; /* no room to be quick: count and fill */
+  memset(offsets, 0, (j->a->n + 1) * sizeof *offsets);
+  kith_work work = kith_join_work(j, KITH_DO_COLLECT);
+  work.degrees = offsets + 1;
+  work.pool = &pool;
+  kith_stage_begin(j->ctx, "join", 0.5);
+  kith_status status = kith_join_run(j, &work);
+  *done = !status && !atomic_load(&pool.overflow);
+  if (*done) {
+    kith_join_release_index(j);
+    status = place_rows(j, &pool, offsets, table);
+  }
+  kith_free(pool.ids);
+  return status;
+}
