@@ -9,6 +9,7 @@ import datetime
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 
 from points import generate
@@ -78,9 +79,16 @@ def print_table(results):
         print(f"n = {s['n']:.0e}: count {cell(s['count'])} ms, table {cell(s['device'])} ms")
 
 
+def graphics():
+    """The name and the driver of the GPU."""
+    if not shutil.which("nvidia-smi"):
+        return ["none"]
+    return subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+                          capture_output=True, text=True, check=False).stdout.strip().split(", ")
+
+
 def environment():
-    smi = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                         capture_output=True, text=True, check=False).stdout.strip().split(", ")
+    smi = graphics()
     return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "gpu": smi[0], "driver": smi[-1]}
 

@@ -1,18 +1,17 @@
-"""Measures engines that share a join: hybrid.py BUILD_DIR OUT.json [--sms 0,8] [--quick]; prints tables.
+"""Measures engines that share a join: hybrid.py BUILD_DIR OUT.json [--sms 0,8] [--what count,table] [--quick]
 
-Every time is one library call in a warm process that makes a neighbour table in host memory, index included. With
---sms the GPU may use only so many of its multiprocessors (0: all), so that both engines are about as fast.
-"upper" is the sum of both throughputs, as a time: 1 / (1 / t_cpu + 1 / t_gpu); "reached" is upper / t_hybrid.
+Every time is one library call in a warm process, index included: a neighbour table in host memory, unless --what asks
+for others. With --sms the GPU may use only so many of its multiprocessors (0: all), so that both engines are about as
+fast. "upper" is the sum of both throughputs, as a time: 1 / (1 / t_cpu + 1 / t_gpu); "reached" is upper / t_hybrid,
+and "join" the same of the joins alone, without plan and index, and of a table without its estimate and its memory.
 Needs nothing but Python: it runs where the GPU is.
 """
 import argparse
-import json
-import os
 import pathlib
-import subprocess
 
 from gpu import environment
 from points import generate
+from warm import bench, save
 
 # name, generator, dimension, points, eps
 ROWS = [("Expo2D2M", "expo", 2, 2_000_000, 0.0005),
@@ -24,30 +23,44 @@ ENGINES = ["cuda", "point", "cpu", "ego", "auto", "hybrid", "hybrid/static-queri
 ARGUMENTS = {"point": ["cuda", "lid-unicomp,queue,1"], "ego": ["cpu", "ego"]}
 
 
-def run(build, path, eps, engine, sms, repeats):
-    """One program's JSON, or the reason why there is none."""
-    variables = os.environ | ({"KITH_CUDA_SMS": str(sms)} if sms else {})
-    arguments = [build / "bench" / "kith_bench", path, str(eps), "table", str(repeats), "0"]
-    try:
-        done = subprocess.run(arguments + ARGUMENTS.get(engine, engine.split("/")), capture_output=True, text=True, check=False,
-                              timeout=60, env=variables)
-    except subprocess.TimeoutExpired:
-        return {"failed": "took longer than 60 s"}
-    if done.returncode:
-        return {"failed": done.stderr.strip()}
-    result = json.loads(done.stdout)
-    result["ms"] = 1e3 * min(result["seconds"])
-    return result
+def ways(engine):
+    """What kith_bench calls an engine of the table."""
+    return ARGUMENTS.get(engine, engine.split("/"))
 
 
-def measure(build, row, sms, engines, repeats):
+def call_ms(result):
+    return result["ms"]
+
+
+def join_ms(result):
+    return 1e3 * result["report"]["seconds_join"]
+
+
+def upper(measured, time):
+    """The time at the sum of both throughputs; None without both."""
+    if any("failed" in measured.get(engine, {"failed": "not run"}) for engine in ("cuda", "cpu")):
+        return None
+    return 1 / (1 / time(measured["cpu"]) + 1 / time(measured["cuda"]))
+
+
+def add_sums(measured):
+    """What sharing could reach, and did."""
+    for key, reached, time in (("upper_ms", "reached", call_ms), ("upper_join_ms", "reached_join", join_ms)):
+        limit = upper(measured, time)
+        if limit is not None:
+            measured[key] = limit
+            if "ms" in measured.get("hybrid", {}):
+                measured[reached] = limit / time(measured["hybrid"])
+
+
+def measure(options, row, what, sms):
     name, kind, dim, n, eps = row
-    path = generate(build, kind, dim, n)
-    measured = {"name": name, "eps": eps, "sms": sms}
-    for engine in engines:
-        measured[engine] = run(build, path, eps, engine, sms, repeats)
-    if all("ms" in measured.get(engine, {}) for engine in ("cuda", "cpu")):
-        measured["upper_ms"] = 1 / (1 / measured["cpu"]["ms"] + 1 / measured["cuda"]["ms"])
+    path = generate(options.build, kind, dim, n // options.less)
+    measured = {"name": name, "eps": eps, "sms": sms, "what": what}
+    variables = {"KITH_CUDA_SMS": str(sms)} if sms else {}
+    for engine in options.engines.split(","):
+        measured[engine] = bench(options.build, path, eps, what, options.repeats, ways(engine), 60, variables)
+    add_sums(measured)
     return measured
 
 
@@ -63,36 +76,47 @@ def cell(measured, engine):
     return text
 
 
-def print_head(engines):
-    print("| data, eps | " + " | ".join(engines) + " | upper | reached |")
-    print("| --- " * (len(engines) + 3) + "|")
+def print_head(sms, what, engines):
+    print(f"\nmultiprocessors: {sms or 'all'}; {what}")
+    print("| data, eps | " + " | ".join(engines) + " | upper | reached | join |")
+    print("| --- " * (len(engines) + 4) + "|")
 
 
 def print_row(r, engines):
-    reached = r["upper_ms"] / r["hybrid"]["ms"] if "upper_ms" in r and "ms" in r.get("hybrid", {}) else 0
     print(f"| {r['name']} {r['eps']:g} | " + " | ".join(cell(r, engine) for engine in engines) +
-          f" | {r.get('upper_ms', 0):.3g} | {reached:.2f} |", flush=True)
+          f" | {r.get('upper_ms', 0):.3g} | {r.get('reached', 0):.2f} | {r.get('reached_join', 0):.2f} |", flush=True)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--commit", default="unknown", help="what was measured")
+    parser.add_argument("--sms", default="0,8", help="multiprocessors to use, 0: all")
+    parser.add_argument("--what", default="table", help="count, degrees or table; several with commas between")
+    parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="one row")
+    parser.add_argument("--less", type=int, default=1, help="so many times fewer points: to see that it works")
+    options = parser.parse_args()
+    unknown = set(options.what.split(",")) - {"count", "degrees", "table"}
+    if unknown:
+        parser.error(f"--what: {', '.join(sorted(unknown))}?")
+    options.build = options.build.resolve()
+    return options
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("build", type=pathlib.Path)
-    arguments.add_argument("out", type=pathlib.Path)
-    arguments.add_argument("--commit", default="unknown", help="what was measured")
-    arguments.add_argument("--sms", default="0,8", help="multiprocessors to use, 0: all")
-    arguments.add_argument("--engines", default=",".join(ENGINES))
-    arguments.add_argument("--repeats", type=int, default=5)
-    arguments.add_argument("--quick", action="store_true", help="one row")
-    options = arguments.parse_args()
+    options = arguments()
     engines = options.engines.split(",")
     results = environment() | {"commit": options.commit, "rows": []}
     for sms in map(int, options.sms.split(",")):
-        print(f"\nmultiprocessors: {sms or 'all'}")
-        print_head(engines)
-        for row in ROWS[:1] if options.quick else ROWS:
-            results["rows"].append(measure(options.build, row, sms, engines, options.repeats))
-            print_row(results["rows"][-1], engines)
-            options.out.write_text(json.dumps(results, indent=1) + "\n")
+        for what in options.what.split(","):
+            print_head(sms, what, engines)
+            for row in ROWS[:1] if options.quick else ROWS:
+                results["rows"].append(measure(options, row, what, sms))
+                print_row(results["rows"][-1], engines)
+                save(options.out, results)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Draws the times of engines that share a join: hybrid_figure.py RESULTS.json OUT.svg (what hybrid.py measured).
+"""Draws the times of engines that share a join: hybrid_figure.py RESULTS.json OUT.svg [table|count|degrees]
 
+RESULTS.json is what hybrid.py measured; tables are drawn unless another result is named.
 Bars of one row of the results are relative to the faster of CPU and GPU alone: below 1, sharing pays.
 """
 import json
@@ -8,6 +9,7 @@ import sys
 SERIES = [("cuda", "GPU alone", "#4c72b0"), ("cpu", "CPU alone (grid)", "#dd8452"), ("ego", "CPU alone (ego)", "#f0b88d"),
           ("hybrid", "shared, dynamic", "#55a868"), ("hybrid/static-queries", "shared, static-queries", "#c44e52"),
           ("hybrid/static-candidates", "shared, static-candidates", "#8172b3"), ("upper_ms", "sum of both throughputs", "#999999")]
+RESULTS = {"table": "a neighbour table", "count": "a count", "degrees": "a count for every point"}
 BAR, GAP, HEIGHT, LEFT, TOP, MOST = 16, 24, 260, 60, 30, 4.0
 
 
@@ -50,9 +52,10 @@ def legend():
 
 def main():
     results = json.load(open(sys.argv[1], encoding="utf-8"))
-    rows = [r for r in results["rows"] if r["sms"]]
+    what = sys.argv[3] if len(sys.argv) > 3 else "table"
+    rows = [r for r in results["rows"] if r["sms"] and r.get("what", "table") == what]
     width = max(LEFT + len(rows) * (len(SERIES) * BAR + GAP), LEFT + 4 * 190)
-    title = (f'{results["gpu"]}, {rows[0]["sms"]} multiprocessors, and 16 cores: time of a neighbour table, '
+    title = (f'{results["gpu"]}, {rows[0]["sms"]} multiprocessors, and 16 cores: time of {RESULTS[what]}, '
              "over that of the faster engine alone")
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{TOP + HEIGHT + 80}" '
              'font-family="sans-serif" font-size="12">', '<rect width="100%" height="100%" fill="#fff"/>',

@@ -1,11 +1,13 @@
 /* Times one join through the public header:
  *
- *   kith_bench FILE EPS count|table|sorted REPEATS [THREADS [ENGINE [WORD]...]]
+ *   kith_bench FILE EPS count|degrees|table|sorted REPEATS [THREADS [ENGINE [WORD]...]]
  *
  * ENGINE is cpu (the default), cuda, hybrid, auto, or device: a GPU with the points, and the table, in its own
  * memory. A WORD is a metric, such as manhattan; a periodic box, such as box=1,1,1 or box=1,1,1,90,90,60; an
- * algorithm (grid, ego); how engines share (dynamic, static-queries, static-candidates); or CELLS,ORDER,THREADS
- * of the kernel point, such as lid-unicomp,queue,8. What the library refuses ends the program with its message.
+ * algorithm (grid, ego); how engines share (dynamic, static-queries, static-candidates); CELLS,ORDER,THREADS of
+ * the kernel point, such as lid-unicomp,queue,8; a technique to do without (no-reorder, no-sortidu, no-shortc);
+ * brute: all with all; how many columns are indexed, such as k=4; or the side of the cells in units of eps,
+ * such as side=1. What the library refuses ends the program with its message.
  *
  * One process, one context. The first run is cold (pages of the file, first use of the threads) and reported
  * apart from the others. REPEATS 0 means: one run for each line on standard input, each answered by a line;
@@ -29,6 +31,7 @@ typedef struct bench {
   const char *space; /* as it was asked for */
   double box[MAX_BOX];
   int table;
+  uint64_t *degrees; /* NULL: they are not asked for */
   double cold;
   int n_warm;
   double warm[MAX_RUNS];
@@ -48,17 +51,24 @@ static void fail(const char *what, const char *why) {
   exit(1);
 }
 
+static kith_status call(bench *b, kith_table **table, kith_join_report *report) {
+  if (b->table)
+    return kith_join_table(b->ctx, b->points, NULL, &b->options, table, report);
+  if (b->degrees)
+    return kith_join_degrees(b->ctx, b->points, NULL, &b->options, b->degrees, report);
+  uint64_t pairs;
+  return kith_join_count(b->ctx, b->points, NULL, &b->options, &pairs, report);
+}
+
 /* Freeing the table is not part of the time, for kith as for its peers. */
 static double join(bench *b, kith_join_report *report) {
   kith_table *table = NULL;
   double start = now();
-  kith_status status = b->table ? kith_join_table(b->ctx, b->points, NULL, &b->options, &table, report)
-                                : kith_join_count(b->ctx, b->points, NULL, &b->options, &b->pairs, report);
+  kith_status status = call(b, &table, report);
   double seconds = now() - start;
   if (status != KITH_OK)
     fail("join", kith_message(b->ctx));
-  if (table)
-    b->pairs = table->n_pairs;
+  b->pairs = report->pairs;
   kith_table_destroy(table);
   return seconds;
 }
@@ -97,11 +107,11 @@ static void run_all(bench *b, long repeats) {
 }
 
 static void print_report(const kith_join_report *r) {
-  printf("\"report\": {\"tested\": %" PRIu64 ", \"inside\": %" PRIu64 ", \"cells\": %" PRIu64
-         ", \"index_dims\": %" PRIu32 ", \"cell_side\": %.9g, \"seconds_plan\": %.6f, "
+  printf("\"report\": {\"algorithm\": \"%s\", \"tested\": %" PRIu64 ", \"inside\": %" PRIu64
+         ", \"cells\": %" PRIu64 ", \"index_dims\": %" PRIu32 ", \"cell_side\": %.9g, \"seconds_plan\": %.6f, "
          "\"seconds_index\": %.6f, \"seconds_join\": %.6f",
-         r->tested, r->inside, r->cells, r->index_dims, r->cell_side, r->seconds_plan, r->seconds_index,
-         r->seconds_join);
+         r->algorithm, r->tested, r->inside, r->cells, r->index_dims, r->cell_side, r->seconds_plan,
+         r->seconds_index, r->seconds_join);
   for (uint32_t i = 0; i < r->n_engines; i++) {
     const kith_engine_report *e = &r->engines[i];
     printf("%s{\"name\": \"%s\", \"batches\": %" PRIu64 ", \"queries\": %" PRIu64 ", \"candidates\": %" PRIu64
@@ -119,7 +129,9 @@ static void print_json(const bench *b, const char *what) {
   getrusage(RUSAGE_SELF, &usage);
   const kith_points *p = b->points;
   uint64_t input = p->n * p->dim * (p->dtype == KITH_F32 ? sizeof(float) : sizeof(double));
-  uint64_t result = b->table ? (p->n + 1) * sizeof(uint64_t) + b->pairs * sizeof(uint32_t) : 0;
+  uint64_t result = b->table     ? (p->n + 1) * sizeof(uint64_t) + b->pairs * sizeof(uint32_t)
+                    : b->degrees ? p->n * sizeof(uint64_t)
+                                 : 0;
   printf("{\"peer\": \"kith\", \"what\": \"%s\", \"version\": \"%s\", \"engine\": \"%s\", \"isa\": \"%s\", "
          "\"threads\": "
          "%" PRIu32 ", \"n\": %" PRIu64 ", \"dim\": %" PRIu32
@@ -188,6 +200,39 @@ static int is_in(const char *word, const char *const *list) {
   return *list != NULL;
 }
 
+/* The switches of the techniques for many dimensions; 0: the word is none of them. */
+static int choose_technique(kith_join_options *options, const char *word) {
+  static const char *const names[] = {"no-reorder", "no-sortidu", "no-shortc", "brute", NULL};
+  int *const switches[] = {&options->no_reorder, &options->no_sortidu, &options->no_shortc, &options->brute};
+  if (!is_in(word, names))
+    return 0;
+  *switches[place_in(word, names)] = 1;
+  return 1;
+}
+
+/* The number in a word such as "k=4"; 0: the word is not of that name. */
+static int read_number(const char *word, const char *name, double *value) {
+  size_t length = strlen(name);
+  if (strncmp(word, name, length) != 0 || word[length] != '=')
+    return 0;
+  char *end = NULL;
+  *value = strtod(word + length + 1, &end);
+  if (end == word + length + 1 || *end)
+    fail(word, "a number is expected");
+  return 1;
+}
+
+/* How to index; 0: the word is not about that. */
+static int choose_index(kith_join_options *options, const char *word) {
+  double k = 0;
+  if (!read_number(word, "k", &k))
+    return read_number(word, "side", &options->cell_side);
+  options->index_dims = (uint32_t)k;
+  if (k < 1 || k > UINT32_MAX || options->index_dims != k)
+    fail(word, "a number of columns is expected");
+  return 1;
+}
+
 /* What follows the engine. */
 static void choose(bench *b, char *word) {
   static const char *const partitions[] = {"dynamic", "static-queries", "static-candidates", NULL};
@@ -198,14 +243,26 @@ static void choose(bench *b, char *word) {
     b->options.partition = (kith_partition)place_in(word, partitions);
   else if (is_in(word, algorithms))
     b->options.algorithm = (kith_algorithm)place_in(word, algorithms);
-  else
+  else if (!choose_technique(&b->options, word) && !choose_index(&b->options, word))
     choose_space(b, word);
 }
 
+/* What is asked for. */
+static void choose_result(bench *b, const char *what, int on_device) {
+  b->table = strcmp(what, "table") == 0 || strcmp(what, "sorted") == 0;
+  b->options.sorted = strcmp(what, "sorted") == 0;
+  b->options.on_device = on_device && b->table;
+  if (strcmp(what, "degrees") != 0)
+    return;
+  b->degrees = malloc((b->points->n + 1) * sizeof *b->degrees);
+  if (!b->degrees)
+    fail(what, "out of memory");
+}
+
 int main(int argc, char **argv) {
-  if (argc < 5 ||
-      (strcmp(argv[3], "count") != 0 && strcmp(argv[3], "table") != 0 && strcmp(argv[3], "sorted") != 0))
-    fail("usage", "kith_bench FILE EPS count|table|sorted REPEATS [THREADS [ENGINE [WORD]...]]");
+  static const char *const results[] = {"count", "degrees", "table", "sorted", NULL};
+  if (argc < 5 || !is_in(argv[3], results))
+    fail("usage", "kith_bench FILE EPS count|degrees|table|sorted REPEATS [THREADS [ENGINE [WORD]...]]");
 
   static bench b;
   kith_context_options options = kith_context_options_init();
@@ -227,9 +284,7 @@ int main(int argc, char **argv) {
       fail("upload", kith_message(b.ctx));
     b.points = &copy;
   }
-  b.options.sorted = strcmp(argv[3], "sorted") == 0;
-  b.table = strcmp(argv[3], "count") != 0;
-  b.options.on_device = on_device && b.table;
+  choose_result(&b, argv[3], on_device);
   b.space = "euclidean";
   for (int i = 7; i < argc; i++)
     choose(&b, argv[i]);
@@ -240,6 +295,7 @@ int main(int argc, char **argv) {
     run_paced(&b);
   print_json(&b, argv[3]);
 
+  free(b.degrees);
   kith_points_release(&copy);
   kith_file_close(file);
   kith_context_destroy(b.ctx);

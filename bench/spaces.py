@@ -1,4 +1,4 @@
-"""Metrics and boxes beside the Euclidean metric in open space: spaces.py BUILD_DIR [--engine cpu|cuda] [--json OUT]
+"""Metrics and boxes beside the Euclidean metric in open space: spaces.py BUILD [--engine cpu|cuda] [--sets 3D] [--json OUT]
 
 Every metric gets the eps at which it finds about as many pairs as the Euclidean one, and every box the eps of open
 space, so that ratios compare equal answers. Both sides of a ratio take turns, and each counts with its fastest run.
@@ -6,13 +6,12 @@ Needs nothing but Python: it runs where the GPU is.
 """
 import argparse
 import array
-import json
 import math
 import pathlib
 import random
-import subprocess
 
 from points import generate
+from warm import bench, is_wanted, save
 
 # All points lie in the brick of the first; those of the second, which is smaller, are wrapped into it.
 TRICLINIC = ("box=1,1.1547005383792517,1,90,90,60", "box=1,1,1,90,90,60")
@@ -29,20 +28,15 @@ SPHERE = 1_000_000
 SPHERE_EPS = (0.1, 0.5)  # degrees
 
 
-def bench(options, path, eps, what, space, repeats):
-    """One program's JSON, or the reason why there is none."""
-    program = [options.build / "bench" / "kith_bench", path, repr(eps), what, str(repeats), "0", options.engine, space]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return {"failed": done.stderr.strip()}
-    return json.loads(done.stdout)
+def run(options, path, eps, what, space, repeats):
+    return bench(options.build, path, eps, what, repeats, [options.engine, space])
 
 
 def matching_eps(options, path, space, pairs, eps):
     """The eps at which a metric finds about so many pairs: between two that find fewer and more."""
     low, high = 0.0, math.inf
     for _ in range(24):
-        found = bench(options, path, eps, "count", space, 1)
+        found = run(options, path, eps, "count", space, 1)
         if "failed" in found or abs(found["pairs"] - pairs) <= 0.03 * pairs:
             return eps
         if found["pairs"] < pairs:
@@ -57,7 +51,7 @@ def compare(options, row, plain, other):
     """Adds both sides of a ratio, each a path, an eps and a space, to a row."""
     for _ in range(options.rounds):
         for side, (path, eps, space) in (("plain", plain), ("other", other)):
-            now = bench(options, path, eps, row["what"], space, options.repeats)
+            now = run(options, path, eps, row["what"], space, options.repeats)
             if "failed" in now:
                 return row | now
             best = row.get(side)
@@ -78,7 +72,7 @@ def show(row):
 
 def measure(options, name, path, eps, whats, spaces):
     """Rows for the points of one file."""
-    pairs = bench(options, path, eps, "count", "euclidean", 1)["pairs"]
+    pairs = run(options, path, eps, "count", "euclidean", 1)["pairs"]
     for space in spaces:
         mine = eps if space.startswith("box") else matching_eps(options, path, space, pairs, start_eps(space, eps))
         for what in whats:
@@ -127,12 +121,25 @@ def measure_sphere(options):
             yield row
 
 
+def measure_all(options):
+    """All rows that are wanted, one by one."""
+    for name, kind, dim, on_gpu, on_cpu, radii, whats, spaces in ROWS:
+        if not is_wanted(name, options.sets):
+            continue
+        n = (on_cpu if options.engine == "cpu" else on_gpu) // options.less
+        path = generate(options.build, kind, dim, n)
+        for eps in radii:
+            yield from measure(options, name, path, eps, whats, spaces)
+    if is_wanted("Sphere", options.sets):
+        yield from measure_sphere(options)
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("build", type=pathlib.Path)
     arguments.add_argument("--engine", choices=("cpu", "cuda", "device"), default="cpu")
     arguments.add_argument("--json", type=pathlib.Path, help="where to leave all figures")
-    arguments.add_argument("--only", default="", help="rows whose names begin so")
+    arguments.add_argument("--sets", default="", help="those whose names contain one of these, with commas between")
     arguments.add_argument("--repeats", type=int, default=3, help="warm runs of a program")
     arguments.add_argument("--rounds", type=int, default=3, help="programs of each side")
     arguments.add_argument("--less", type=int, default=1, help="so many times fewer points: to see that it works")
@@ -141,17 +148,9 @@ def main():
     print("| data, eps | result | space, its eps | pairs | euclidean, ms | space, ms | ratio |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     results = []
-    for name, kind, dim, on_gpu, on_cpu, radii, whats, spaces in ROWS:
-        if not name.startswith(options.only):
-            continue
-        n = (on_cpu if options.engine == "cpu" else on_gpu) // options.less
-        path = generate(options.build, kind, dim, n)
-        for eps in radii:
-            results += measure(options, name, path, eps, whats, spaces)
-    if "Sphere".startswith(options.only):
-        results += measure_sphere(options)
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    for row in measure_all(options):
+        results.append(row)
+        save(options.json, results)
 
 
 if __name__ == "__main__":

@@ -345,6 +345,7 @@ int main(int argc, char **argv) {
   if ((gpu || hybrid) && !has_gpu())
     return 77;
   uint32_t every = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
+  uint32_t first = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0;
   machines_used = gpu ? GPUS : hybrid ? HYBRIDS : CPUS;
   n_machines = gpu      ? sizeof GPUS / sizeof *GPUS
                : hybrid ? sizeof HYBRIDS / sizeof *HYBRIDS
@@ -355,7 +356,7 @@ int main(int argc, char **argv) {
   big_gpu = gpu ? machines[0] : NULL;
   test_case c;
   for (uint32_t i = 0; case_make(i, &c); i++) {
-    if (c.name[0] && i % every == 0)
+    if (c.name[0] && i % every == first)
       check_case(machines, &c);
     case_free(&c);
   }

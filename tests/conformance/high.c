@@ -289,9 +289,10 @@ static void check_shape(kith_context **machines, shape s, uint32_t dim, uint32_t
   free((void *)b.data);
 }
 
-/* conformance_high [EVERY]: only every so many shapes, for tools that are slow. */
+/* conformance_high [EVERY [FIRST]]: only every so many shapes, for tools that are slow. */
 int main(int argc, char **argv) {
   uint32_t every = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1;
+  uint32_t first = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
   kith_context *machines[N_MACHINES];
   for (int m = 0; m < N_MACHINES; m++) {
     kith_context_options options = kith_context_options_init();
@@ -306,7 +307,7 @@ int main(int argc, char **argv) {
   uint32_t number = 0;
   for (uint32_t d = 0; d < N_DIMS; d++)
     for (int s = 0; s < N_SHAPES; s++, number++)
-      if (number % every == 0) { /* the Euclidean metric and one of the two others */
+      if (number % every == first) { /* the Euclidean metric and one of the two others */
         check_shape(machines, (shape)s, DIMS[d], number, KITH_EUCLIDEAN);
         check_shape(machines, (shape)s, DIMS[d], number,
                     (number / every + d) % 2 ? KITH_MANHATTAN : KITH_CHEBYSHEV);
