@@ -1,0 +1,237 @@
+/* Slices of the deque: from which end a member takes them, how large they are, and what becomes of them. See
+ * shared_run.h. */
+#include "schedule/shared_run.h"
+
+#include "base/clock.h"
+#include "base/trace.h"
+
+/* ---- where to take --------------------------------------------------------------------------------------- */
+
+static kith_end opposite(kith_end end) { return end == KITH_HEAVY_END ? KITH_LIGHT_END : KITH_HEAVY_END; }
+
+/* How the members of an end take to heavy blocks. */
+typedef struct liking {
+  bool known;   /* all of them, if there are any, have seen both ends */
+  double ratio; /* of their speed there to that with light blocks */
+} liking;
+
+static liking find_liking(const hybrid *h, kith_end end) {
+  double rates[2] = {0, 0};
+  for (uint32_t i = 0; i < h->n_members; i++) {
+    const member *m = &h->members[i];
+    if (m->gone || m->public.end != end)
+      continue;
+    for (int e = 0; e < 2; e++) {
+      if (m->paces[e].slices < m->lanes)
+        return (liking){.known = false};
+      rates[e] += m->paces[e].work / m->paces[e].seconds;
+    }
+  }
+  return (liking){.known = true,
+                  .ratio = rates[KITH_LIGHT_END] > 0 ? rates[KITH_HEAVY_END] / rates[KITH_LIGHT_END] : 0};
+}
+
+/* Whether everybody is to try both ends before heavy blocks go to one of them for good. */
+static bool is_trying(const hybrid *h) {
+  return !h->deque.cut && !(find_liking(h, KITH_HEAVY_END).known && find_liking(h, KITH_LIGHT_END).known);
+}
+
+/* The end to take from: a member's own at first, then the other one, to see. When all have seen both, heavy
+ * blocks go to those who gain more by them: where the CPU spends its time on finding few candidates, it is the
+ * CPU. With a fixed partition everybody keeps to his end. */
+static kith_end choose_end(hybrid *h, const member *m) {
+  kith_end own = m->public.end;
+  pthread_mutex_lock(&h->lock);
+  bool tries = m->paces[own].slices >= m->lanes && m->paces[opposite(own)].slices < m->lanes;
+  bool swapped = !is_trying(h) && find_liking(h, KITH_LIGHT_END).ratio > find_liking(h, KITH_HEAVY_END).ratio;
+  pthread_mutex_unlock(&h->lock);
+  return !h->deque.cut && (tries || swapped) ? opposite(own) : own;
+}
+
+/* ---- how much to take ------------------------------------------------------------------------------------ */
+
+/* A slice is at least so much work, if there is: launching and waiting cost a GPU as much as that, and
+ * less would leave it idle. The CPU is content with a block. */
+static const double LEAST_OF_GPU = 4e6;
+
+/* Nor has it more pairs, if there are several blocks: it makes its rows in memory of its own. */
+static const uint64_t PAIRS_OF_GPU = 1 << 27;
+
+/* Work a second that a member has shown, or was said to do; 0: nobody knows. */
+static double rate_of(const member *m) {
+  double busy = m->done.busy_seconds;
+  return busy > 0 ? m->work / busy : m->public.rate;
+}
+
+/* Of what is left, half of a member's fair part, a lane: the other half is for when more is known. */
+static kith_appetite find_appetite(hybrid *h, const member *m) {
+  enum { UNKNOWN_PART = 32 };
+  double left = (double)kith_deque_left(&h->deque, m->public.end);
+  pthread_mutex_lock(&h->lock);
+  double sum = 0;
+  bool known = true;
+  for (uint32_t i = 0; i < h->n_members; i++) {
+    const member *other = &h->members[i];
+    bool counts = !other->gone && (!h->deque.cut || other->public.end == m->public.end);
+    sum += counts ? rate_of(other) : 0;
+    known = known && (!counts || rate_of(other) > 0);
+  }
+  known = known && sum > 0;
+  double part = known ? rate_of(m) / sum / 2 : 1.0 / UNKNOWN_PART;
+  if (m->done.batches < m->lanes || is_trying(h)) /* what it was said to do may not be so */
+    part /= 8;
+  double most = m->max_work;
+  double wanted = left * part / m->lanes;
+  pthread_mutex_unlock(&h->lock);
+  if (m->manner == TAKES_BLOCKS && wanted < LEAST_OF_GPU)
+    wanted = LEAST_OF_GPU;
+  return (kith_appetite){.work = wanted < most ? wanted : most,
+                         .pairs = m->manner == TAKES_BLOCKS ? PAIRS_OF_GPU : UINT64_MAX};
+}
+
+/* ---- a slice --------------------------------------------------------------------------------------------- */
+
+kith_status kith_shared_run_block(const hybrid *h, const member *m, uint32_t lane, kith_work *work,
+                                  uint32_t entry, kith_tally *tally) {
+  uint32_t block = h->deque.blocks[entry];
+  work->list = m->manner == TAKES_LISTS ? m->list : NULL;
+  work->begin = h->blocks.begin[block];
+  work->end = h->blocks.begin[block + 1];
+  return m->public.engine->run(m->public.engine, lane, work, tally);
+}
+
+static kith_status run_slice(const hybrid *h, const member *m, uint32_t lane, const kith_work *whole,
+                             kith_slice slice, kith_tally *tally) {
+  kith_work work = *whole;
+  if (m->manner == TAKES_BLOCKS) {
+    work.blocks = h->deque.blocks + slice.begin;
+    work.n_blocks = slice.end - slice.begin;
+    return m->public.engine->run(m->public.engine, lane, &work, tally);
+  }
+  kith_status status = KITH_OK;
+  for (uint32_t e = slice.begin; e < slice.end && !status && !kith_cancelled(h->ctx); e++)
+    status = kith_shared_run_block(h, m, lane, &work, e, tally);
+  return status;
+}
+
+void kith_shared_add_tally(kith_tally *sum, const kith_tally *tally) {
+  sum->pairs += tally->pairs;
+  sum->tested += tally->tested;
+  sum->inside += tally->inside;
+}
+
+/* A slice as it was taken. */
+typedef struct taking {
+  kith_slice slice;
+  kith_end end;
+  double began;
+} taking;
+
+static void note_slice(shared_run *r, member *m, uint32_t lane, const taking *taken, const kith_tally *tally) {
+  kith_slice slice = taken->slice;
+  double began = taken->began;
+  const kith_deque *deque = &r->h->deque;
+  double now = kith_seconds();
+  kith_trace_event event = {.track = m->track + lane,
+                            .name = "batch",
+                            .began = began,
+                            .ended = now,
+                            .queries = deque->queries[slice.end] - deque->queries[slice.begin],
+                            .candidates = deque->candidates[slice.end] - deque->candidates[slice.begin],
+                            .pairs = tally->pairs};
+  kith_trace_add(r->h->ctx, &event);
+  pthread_mutex_lock(&r->h->lock);
+  m->done.batches++;
+  m->done.queries += event.queries;
+  m->done.candidates += event.candidates;
+  m->done.pairs += tally->pairs;
+  double work = (double)(deque->work[slice.end] - deque->work[slice.begin]);
+  m->work += work;
+  m->done.busy_seconds += (now - began) / m->lanes;
+  pace *p = &m->paces[taken->end];
+  p->slices++;
+  p->work += work;
+  p->seconds += (now - began) / m->lanes;
+  m->max_work *= 2;
+  m->ended = now;
+  kith_shared_add_tally(&r->tally, tally);
+  pthread_mutex_unlock(&r->h->lock);
+}
+
+/* Whether a member may go on after a failure: with smaller slices, if it was for lack of memory. */
+static bool may_go_on(const hybrid *h, member *m, kith_status status, kith_slice slice) {
+  bool memory = status == KITH_ERR_BUDGET || status == KITH_ERR_MEMORY;
+  if (!memory || slice.end - slice.begin < 2)
+    return false;
+  m->max_work = (double)(h->deque.work[slice.end] - h->deque.work[slice.begin]) / 2;
+  return true;
+}
+
+/* A slice was not done: gives it back. Returns whether the member goes on. */
+static bool settle_failure(hybrid *h, member *m, kith_status status, kith_slice slice) {
+  pthread_mutex_lock(&h->lock);
+  bool goes_on = may_go_on(h, m, status, slice);
+  bool leaves = !goes_on && !m->gone;
+  if (leaves) {
+    m->gone = true;
+    h->failed = status;
+    kith_copy_message(h->ctx, m->done.failure, sizeof m->done.failure);
+  }
+  pthread_mutex_unlock(&h->lock);
+  if (leaves)
+    kith_deque_leave(&h->deque, m->public.end);
+  kith_deque_give_back(&h->deque, slice);
+  return goes_on;
+}
+
+static kith_status try_slice(shared_run *r, member *m, uint32_t lane, kith_slice slice, kith_tally *tally) {
+  pthread_mutex_lock(&r->h->lock);
+  uint64_t number = ++m->slices;
+  pthread_mutex_unlock(&r->h->lock);
+  if (kith_fault_wanted(m->public.name, number))
+    return kith_fail(r->h->ctx, KITH_ERR_UNSUPPORTED, "a fault was asked for at batch %llu",
+                     (unsigned long long)number);
+  return run_slice(r->h, m, lane, r->work, slice, tally);
+}
+
+void kith_shared_report(const shared_run *r) {
+  hybrid *h = r->h;
+  double left = (double)kith_deque_left(&h->deque, KITH_HEAVY_END);
+  if (h->deque.cut)
+    left += (double)kith_deque_left(&h->deque, KITH_LIGHT_END);
+  pthread_mutex_lock(&h->lock);
+  uint64_t pairs = r->tally.pairs;
+  pthread_mutex_unlock(&h->lock);
+  kith_stage_report(h->ctx, 1 - left / ((double)h->deque.work[h->deque.n] + 1), pairs);
+}
+
+static bool has_left(hybrid *h, const member *m) {
+  pthread_mutex_lock(&h->lock);
+  bool gone = m->gone;
+  pthread_mutex_unlock(&h->lock);
+  return gone;
+}
+
+void kith_shared_work_lane(shared_run *r, member *m, uint32_t lane, bool reports) {
+  hybrid *h = r->h;
+  taking taken = {.end = choose_end(h, m)};
+  while (!has_left(h, m) && kith_deque_take(&h->deque, taken.end, find_appetite(h, m), &taken.slice)) {
+    kith_tally tally = {0};
+    taken.began = kith_seconds();
+    kith_status status = try_slice(r, m, lane, taken.slice, &tally);
+    if (kith_cancelled(h->ctx)) {
+      kith_deque_stop(&h->deque);
+      kith_deque_give_back(&h->deque, taken.slice);
+      return;
+    }
+    if (status && !settle_failure(h, m, status, taken.slice))
+      return;
+    if (status)
+      continue;
+    note_slice(r, m, lane, &taken, &tally);
+    kith_deque_done(&h->deque);
+    taken.end = choose_end(h, m);
+    if (reports)
+      kith_shared_report(r);
+  }
+}
