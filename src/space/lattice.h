@@ -64,6 +64,22 @@ static inline KITH_DEVICE bool kith_lattice_wrap(const kith_lattice *lattice, do
   return true;
 }
 
+/* Axes along which differences are folded: where the box has no angles, and all points along an axis meet
+ * anyway, the nearest image there is found by the difference alone. */
+typedef struct kith_folds {
+  uint32_t n;
+  uint32_t axis[KITH_MAX_AXES]; /* ascending */
+  double side[KITH_MAX_AXES];   /* of the brick, along each; */
+  float narrow[KITH_MAX_AXES];  /* the same for a filter */
+} kith_folds;
+
+/* The difference between points of the brick in their nearest image along an axis. That is what adding a side,
+ * taking it away or leaving the difference gives, whichever is smallest: rounding is symmetric about zero. */
+static inline KITH_DEVICE double kith_fold(double t, double side) {
+  t = fabs(t);
+  return t < side - t ? t : side - t;
+}
+
 /* A vector of the lattice: how many of each of its vectors, and their sum along each axis, added up from the
  * last vector to the first. */
 typedef struct kith_shift {

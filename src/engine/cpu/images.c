@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-static const kith_lattice *lattice_of(const kith_lane *lane) { return &lane->task->space->lattice; }
-
 /* ---- one of two images ---- */
 
 /* Coordinate c of a position of an index. */
@@ -17,7 +15,7 @@ static double coordinate(const kith_index *index, uint32_t c, uint32_t position)
 
 /* The size of a pair in an image. */
 static double image_size(const kith_lane *lane, uint32_t query, uint32_t candidate, const kith_shift *shift) {
-  const kith_lattice *lattice = lattice_of(lane);
+  const kith_lattice *lattice = &lane->lattice;
   double size = 0;
   for (uint32_t c = 0, i = 0; c < lane->tile.dim; c++) {
     double t = coordinate(lane->task->queries, c, query) - coordinate(lane->task->candidates, c, candidate);
@@ -31,7 +29,7 @@ static double image_size(const kith_lane *lane, uint32_t query, uint32_t candida
 /* Whether no other image of a pair is nearer, and no equally near one comes first. */
 static bool is_nearest(const kith_image *image, uint32_t q, uint32_t j, double size) {
   const kith_lane *lane = image->owner;
-  const kith_lattice *lattice = lattice_of(lane);
+  const kith_lattice *lattice = &lane->lattice;
   uint32_t query = lane->queries.positions[q];
   uint32_t candidate = lane->candidate_positions[j];
   kith_differences differences = {.reach = lane->predicate.reach};
@@ -63,24 +61,90 @@ static void widen_band(kith_lane *lane) {
   lane->predicate.band = (float)((double)lane->predicate.band * (1 + 0x1p-20) + 2 * margin);
 }
 
-void kith_images_expect_ties(kith_lane *lane) {
-  memset(&lane->turned, 0, sizeof lane->turned);
-  memset(lane->shift, 0, lane->tile.dim * sizeof *lane->shift);
+/* Sets up a tile for pairs that may belong in two images: none is accepted without asking. */
+static void expect_ties(kith_lane *lane) {
   widen_band(lane);
   if (!lane->filter)
     lane->width = lane->index_width;
   lane->tile.truth = lane->filter ? &lane->truth : NULL;
-  lane->tile.image = &lane->image;
   lane->tile_accepts = false;
 }
 
-void kith_images_open(kith_lane *lane) {
-  const kith_task *task = lane->task;
-  lane->image = (kith_image){.shift = lane->shift, .is_nearest = is_nearest, .owner = lane};
-  if (lattice_of(lane)->n == 0)
+void kith_images_turn_home(kith_lane *lane) {
+  if (!lane->ties && lane->image.folds.n == 0)
     return;
-  lane->image.doubt = kith_lattice_doubt(lattice_of(lane), task->predicate->limit);
-  lane->ties = lane->image.doubt < task->predicate->limit;
+  memset(&lane->turned, 0, sizeof lane->turned);
+  memset(lane->shift, 0, lane->tile.dim * sizeof *lane->shift);
+  lane->tile.image = &lane->image;
+  if (lane->ties)
+    expect_ties(lane);
+}
+
+/* ---- folds ---- */
+
+/* Whether the runs of a tile hold its candidates along an axis in every image: no run ends there, since there
+ * is one cell, or two. Much wider boxes would take the filter's digits. */
+static bool can_fold(const kith_lane *lane, uint32_t axis, double side) {
+  const double WIDEST = 128;
+  const kith_grid *grid = lane->task->candidates->grid;
+  for (uint32_t j = 0; j < grid->k; j++)
+    if (grid->dims[j] == axis && grid->cells[j] > 2)
+      return false;
+  return side <= WIDEST * lane->task->predicate->reach;
+}
+
+/* Divides the axes of a box without angles into those that are folded and those with images to turn to. */
+static void choose_folds(kith_lane *lane) {
+  const kith_lattice *whole = &lane->task->space->lattice;
+  kith_folds *folds = &lane->image.folds;
+  double square = 0;
+  lane->lattice.n = 0;
+  for (uint32_t i = 0; i < whole->n; i++) {
+    double side = whole->vector[i][i];
+    if (!can_fold(lane, whole->axis[i], side)) {
+      uint32_t n = lane->lattice.n++;
+      lane->lattice.axis[n] = whole->axis[i];
+      lane->lattice.vector[n][n] = side;
+      continue;
+    }
+    folds->axis[folds->n] = whole->axis[i];
+    folds->side[folds->n] = side;
+    folds->narrow[folds->n++] = (float)side;
+    square += side * side;
+  }
+  if (folds->n == 0)
+    return;
+  lane->fold_spread = 2 * sqrt(square) * (1 + 0x1p-20);
+  lane->filter_kernels = &lane->table->folding;
+}
+
+void kith_images_open_sieve(kith_lane *lane) {
+  const kith_folds *folds = &lane->image.folds;
+  for (uint32_t i = 0; i < folds->n; i++) { /* origins are in the brick, too */
+    lane->sieve.low[folds->axis[i]] = (float)-folds->side[i];
+    lane->sieve.high[folds->axis[i]] = (float)folds->side[i];
+  }
+}
+
+/* The same for the box that says which candidates are looked up. */
+static void open_near_box(kith_lane *lane) {
+  const kith_folds *folds = &lane->image.folds;
+  for (uint32_t i = 0; i < folds->n; i++) {
+    lane->near_box[folds->axis[i]] = 0;
+    lane->near_box[lane->tile.dim + folds->axis[i]] = folds->side[i];
+  }
+}
+
+void kith_images_open(kith_lane *lane) {
+  double limit = lane->task->predicate->limit;
+  lane->image = (kith_image){.shift = lane->shift, .is_nearest = is_nearest, .owner = lane};
+  lane->lattice = lane->task->space->lattice;
+  if (lane->lattice.n == 0)
+    return;
+  lane->image.doubt = kith_lattice_doubt(&lane->lattice, limit);
+  lane->ties = lane->image.doubt < limit;
+  if (!lane->ties && !lane->lattice.skewed)
+    choose_folds(lane);
 }
 
 /* ---- passes ---- */
@@ -89,7 +153,7 @@ void kith_images_open(kith_lane *lane) {
  * see docs/exactness.md. float32 coordinates stay as they are: their origin is 0. */
 static double center_on_moved(kith_lane *lane) {
   uint32_t dim = lane->tile.dim;
-  const kith_lattice *lattice = lattice_of(lane);
+  const kith_lattice *lattice = &lane->lattice;
   bool is_f64 = lane->index_width > sizeof(float);
   double square = 0;
   double rounding = 0;
@@ -104,7 +168,7 @@ static double center_on_moved(kith_lane *lane) {
       i++;
     }
   }
-  return sqrt(square) * (1 + 0x1p-20) + 0x1p-26 * rounding;
+  return sqrt(square) * (1 + 0x1p-20) + 0x1p-26 * rounding + lane->fold_spread;
 }
 
 /* The queries, moved, as floats. */
@@ -128,7 +192,7 @@ typedef struct near_queries {
 
 /* Those that, moved along axis i, come within reach of the brick, and a little more. */
 static uint64_t near_along(const kith_lane *lane, uint32_t i, double by) {
-  const kith_lattice *lattice = lattice_of(lane);
+  const kith_lattice *lattice = &lane->lattice;
   double side = lattice->vector[i][i];
   double reach = lane->predicate.reach * (1 + 0x1p-20) + 0x1p-20 * side;
   uint64_t bits = 0;
@@ -141,7 +205,7 @@ static uint64_t near_along(const kith_lane *lane, uint32_t i, double by) {
 
 static uint64_t near_in_image(const kith_lane *lane, const kith_shift *shift, near_queries *near) {
   uint64_t bits = UINT64_MAX >> (KITH_TILE_QUERIES - lane->tile.n_queries);
-  for (uint32_t i = 0; i < lattice_of(lane)->n; i++) {
+  for (uint32_t i = 0; i < lane->lattice.n; i++) {
     if (shift->by[i] == 0)
       continue;
     int slot = shift->by[i] > 0;
@@ -180,6 +244,8 @@ static void bound_near(kith_lane *lane, uint64_t near) {
       lane->sieve.high[c] = staged_high;
     }
   }
+  if (lane->sieves)
+    kith_images_open_sieve(lane);
 }
 
 /* Makes the tile ready to meet the images of candidates under lane->turned. */
@@ -202,7 +268,7 @@ static void stage_image(kith_lane *lane) {
 
 /* Turns to an image, for some of the queries. */
 static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
-  const kith_lattice *lattice = lattice_of(lane);
+  const kith_lattice *lattice = &lane->lattice;
   lane->turned = *shift;
   memset(lane->shift, 0, lane->tile.dim * sizeof *lane->shift);
   for (uint32_t i = 0; i < lattice->n; i++)
@@ -212,10 +278,11 @@ static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
     memcpy(lane->near_box, lane->box, 2 * (size_t)lane->tile.dim * sizeof *lane->box);
   else
     bound_near(lane, near);
+  open_near_box(lane);
 }
 
 void kith_images_each(kith_lane *lane, bool positive, void (*meet)(void *user), void *user) {
-  const kith_lattice *lattice = lattice_of(lane);
+  const kith_lattice *lattice = &lane->lattice;
   uint32_t dim = lane->tile.dim;
   kith_lane_find_box(lane);
   kith_differences differences = {.reach = lane->predicate.reach};
