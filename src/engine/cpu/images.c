@@ -161,7 +161,9 @@ static double center_on_moved(kith_lane *lane) {
     double low = lane->box[c] + lane->shift[c];
     double high = lane->box[dim + c] + lane->shift[c];
     double origin = lane->origin[c] = is_f64 ? low + (high / 2 - low / 2) : 0;
-    double half = fmax(fabs(high - origin), fabs(origin - low));
+    double above = fabs(high - origin);
+    double below = fabs(origin - low);
+    double half = above > below ? above : below;
     square += half * half;
     if (i < lattice->n && lattice->axis[i] == c) {
       rounding += lattice->vector[i][i] + fabs(lane->shift[c]);
@@ -171,13 +173,18 @@ static double center_on_moved(kith_lane *lane) {
   return sqrt(square) * (1 + 0x1p-20) + 0x1p-26 * rounding + lane->fold_spread;
 }
 
+/* Coordinate c of a query as it is staged. */
+static float staged(const kith_lane *lane, uint32_t c, double x) {
+  return (float)((x + lane->shift[c]) - lane->origin[c]);
+}
+
 /* The queries, moved, as floats. */
 static void stage_moved(kith_lane *lane) {
   const kith_index *index = lane->task->queries;
   for (uint32_t c = 0; c < lane->tile.dim; c++) {
     float *to = (float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES;
     for (uint32_t q = 0; q < lane->tile.n_queries; q++)
-      to[q] = (float)((coordinate(index, c, lane->queries.positions[q]) + lane->shift[c]) - lane->origin[c]);
+      to[q] = staged(lane, c, coordinate(index, c, lane->queries.positions[q]));
   }
 }
 
@@ -218,34 +225,31 @@ static uint64_t near_in_image(const kith_lane *lane, const kith_shift *shift, ne
   return bits;
 }
 
-/* The boxes around the queries of a pass: in the coordinates of the index, and to sieve by. */
+/* The box around the queries of a pass, in the coordinates of the index. */
 static void bound_near(kith_lane *lane, uint64_t near) {
   uint32_t dim = lane->tile.dim;
   for (uint32_t c = 0; c < dim; c++) {
-    const float *staged = (const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES;
     double low = INFINITY;
     double high = -INFINITY;
-    float staged_low = INFINITY;
-    float staged_high = -INFINITY;
     for (uint64_t left = near; left; left &= left - 1) {
       uint32_t q = (uint32_t)__builtin_ctzll(left);
       double x = coordinate(lane->task->queries, c, lane->queries.positions[q]);
-      low = fmin(low, x);
-      high = fmax(high, x);
-      if (lane->sieves) {
-        staged_low = fminf(staged_low, staged[q]);
-        staged_high = fmaxf(staged_high, staged[q]);
-      }
+      low = x < low ? x : low;
+      high = x > high ? x : high;
     }
     lane->near_box[c] = low;
     lane->near_box[dim + c] = high;
-    if (lane->sieves) {
-      lane->sieve.low[c] = staged_low;
-      lane->sieve.high[c] = staged_high;
-    }
   }
-  if (lane->sieves)
-    kith_images_open_sieve(lane);
+}
+
+/* The same as it is staged, to sieve by: staging keeps the order of coordinates. */
+static void sieve_by_near(kith_lane *lane) {
+  uint32_t dim = lane->tile.dim;
+  for (uint32_t c = 0; c < dim; c++) {
+    lane->sieve.low[c] = staged(lane, c, lane->near_box[c]);
+    lane->sieve.high[c] = staged(lane, c, lane->near_box[dim + c]);
+  }
+  kith_images_open_sieve(lane);
 }
 
 /* Makes the tile ready to meet the images of candidates under lane->turned. */
@@ -278,6 +282,8 @@ static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
     memcpy(lane->near_box, lane->box, 2 * (size_t)lane->tile.dim * sizeof *lane->box);
   else
     bound_near(lane, near);
+  if (lane->sieves)
+    sieve_by_near(lane);
   open_near_box(lane);
 }
 
