@@ -37,12 +37,19 @@ static inline KITH_DEVICE void kith_lattice_move(const kith_lattice *lattice, ui
     x[lattice->axis[c]] -= turns * lattice->vector[i][c];
 }
 
-/* Whether a point lies in the brick already: moving it there would leave it as it is, since a quotient below 1
- * does not round to 1. */
+/* Whether a point lies in the brick along axis i: moving it there would leave it as it is, since a quotient
+ * below 1 does not round to 1. */
+static inline KITH_DEVICE bool kith_lattice_holds_along(const kith_lattice *lattice, uint32_t i,
+                                                        const double *x) {
+  double own = x[lattice->axis[i]];
+  return own >= 0 && own < lattice->vector[i][i];
+}
+
+/* Whether it lies in the brick already. */
 static inline KITH_DEVICE bool kith_lattice_holds(const kith_lattice *lattice, const double *x) {
   bool inside = true;
   for (uint32_t i = 0; i < lattice->n; i++)
-    inside &= x[lattice->axis[i]] >= 0 && x[lattice->axis[i]] < lattice->vector[i][i];
+    inside &= kith_lattice_holds_along(lattice, i, x);
   return inside;
 }
 
@@ -50,6 +57,8 @@ static inline KITH_DEVICE bool kith_lattice_holds(const kith_lattice *lattice, c
  * if the point is so many boxes away that its place in one is lost. */
 static inline KITH_DEVICE bool kith_lattice_wrap(const kith_lattice *lattice, double *x) {
   for (uint32_t i = lattice->n; i-- > 0;) {
+    if (kith_lattice_holds_along(lattice, i, x)) /* divisions are slow, and few axes need them */
+      continue;
     double *own = &x[lattice->axis[i]];
     double side = lattice->vector[i][i];
     double turns = floor(*own / side);
@@ -62,6 +71,22 @@ static inline KITH_DEVICE bool kith_lattice_wrap(const kith_lattice *lattice, do
       *own = 0;
   }
   return true;
+}
+
+/* Axes along which differences are folded: where the box has no angles, and all points along an axis meet
+ * anyway, the nearest image there is found by the difference alone. */
+typedef struct kith_folds {
+  uint32_t n;
+  uint32_t axis[KITH_MAX_AXES]; /* ascending */
+  double side[KITH_MAX_AXES];   /* of the brick, along each; */
+  float narrow[KITH_MAX_AXES];  /* the same for a filter */
+} kith_folds;
+
+/* The difference between points of the brick in their nearest image along an axis. That is what adding a side,
+ * taking it away or leaving the difference gives, whichever is smallest: rounding is symmetric about zero. */
+static inline KITH_DEVICE double kith_fold(double t, double side) {
+  t = fabs(t);
+  return t < side - t ? t : side - t;
 }
 
 /* A vector of the lattice: how many of each of its vectors, and their sum along each axis, added up from the

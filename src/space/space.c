@@ -123,21 +123,24 @@ static row_fault embed_place(double *x) {
   return ROW_FITS;
 }
 
+static bool is_finite(const double *x, uint32_t dim) {
+  bool finite = true;
+  for (uint32_t c = 0; c < dim; c++)
+    finite &= isfinite(x[c]) != 0;
+  return finite;
+}
+
 /* Reads a row, and puts its place in the space into x. */
 static row_fault embed_row(const kith_space *space, const kith_points *points, uint64_t row, double *x) {
-  bool finite = true;
-  for (uint32_t c = 0; c < points->dim; c++) {
+  for (uint32_t c = 0; c < points->dim; c++)
     x[c] = kith_points_get(points, row, c);
-    finite &= isfinite(x[c]) != 0;
-  }
-  if (!finite)
+  if (!is_finite(x, points->dim))
     return ROW_NOT_FINITE;
   if (space->metric == KITH_HAVERSINE)
     return embed_place(x);
   if (kith_space_is_embedded(space))
     return embed_direction(x, points->dim);
-  bool holds = kith_lattice_holds(&space->lattice, x); /* divisions are slow, and few points need them */
-  return holds || kith_lattice_wrap(&space->lattice, x) ? ROW_FITS : ROW_LOST;
+  return kith_lattice_wrap(&space->lattice, x) ? ROW_FITS : ROW_LOST;
 }
 
 typedef struct embedding {
@@ -156,14 +159,50 @@ static void note_fault(embedding *e, uint64_t row) {
     continue;
 }
 
+static void embed_one(embedding *e, uint64_t row) {
+  double *x = e->to + row * e->space->dim;
+  if (embed_row(e->space, e->points, row, x) == ROW_FITS)
+    return;
+  note_fault(e, row);
+  for (uint32_t c = 0; c < e->space->dim; c++)
+    x[c] = NAN;
+}
+
 static void embed_rows(embedding *e, uint64_t begin, uint64_t end) {
-  for (uint64_t row = begin; row < end; row++) {
-    double *x = e->to + row * e->space->dim;
-    if (embed_row(e->space, e->points, row, x) == ROW_FITS)
-      continue;
-    note_fault(e, row);
-    for (uint32_t c = 0; c < e->space->dim; c++)
-      x[c] = NAN;
+  for (uint64_t row = begin; row < end; row++)
+    embed_one(e, row);
+}
+
+/* Reads rows as doubles, one behind the other; float rows that lie so already in a loop that becomes vector
+ * code. */
+static void read_rows(const kith_points *points, uint64_t begin, uint64_t end, double *to) {
+  uint32_t dim = points->dim;
+  int64_t size = sizeof(float);
+  bool packed = points->row_stride == size * dim && (points->col_stride == size || dim == 1);
+  if (points->dtype == KITH_F32 && packed) {
+    const float *from = (const float *)points->data + begin * dim;
+    for (uint64_t i = 0; i < (end - begin) * dim; i++)
+      to[i] = (double)from[i];
+    return;
+  }
+  for (uint64_t row = begin; row < end; row++)
+    for (uint32_t c = 0; c < dim; c++)
+      *to++ = kith_points_get(points, row, c);
+}
+
+/* In a box most points stay where they are: only the others are looked at one by one. */
+static void embed_in_box(embedding *e, uint64_t begin, uint64_t end) {
+  enum { BLOCK = 256 }; /* rows that are still in the cache when they are looked at */
+  const kith_lattice *lattice = &e->space->lattice;
+  uint32_t dim = e->space->dim;
+  for (uint64_t at = begin; at < end; at += BLOCK) {
+    uint64_t stop = end - at < BLOCK ? end : at + BLOCK;
+    read_rows(e->points, at, stop, e->to + at * dim);
+    for (uint64_t row = at; row < stop; row++) {
+      const double *x = e->to + row * dim;
+      if (!kith_lattice_holds(lattice, x) || (lattice->n < dim && !is_finite(x, dim)))
+        embed_one(e, row);
+    }
   }
 }
 
@@ -194,7 +233,7 @@ static void embed_share(void *argument, uint64_t share) {
   uint64_t begin = kith_share_begin(e->points->n, share, e->shares);
   uint64_t end = kith_share_begin(e->points->n, share + 1, e->shares);
   if (e->space->metric != KITH_HAVERSINE) {
-    embed_rows(e, begin, end);
+    (kith_space_is_embedded(e->space) ? embed_rows : embed_in_box)(e, begin, end);
     return;
   }
   for (uint64_t row = begin; row < end; row += KITH_PLACES)
@@ -212,9 +251,23 @@ static kith_places_kernel *places_for(kith_isa_level isa) {
   return kith_places_scalar;
 }
 
+/* Whether some of the first points lie outside of the brick: where points do, that is soon found. */
+static bool begin_outside(const kith_space *space, const kith_points *points) {
+  enum { LOOK = 1024 };
+  bool inside = true;
+  for (uint64_t row = 0; inside && row < points->n && row < LOOK; row++)
+    for (uint32_t i = 0; i < space->lattice.n; i++) {
+      double x = kith_points_get(points, row, space->lattice.axis[i]);
+      inside = inside && !(x < 0) && !(x >= space->lattice.vector[i][i]);
+    }
+  return !inside;
+}
+
 /* Whether all valid points lie in the brick already; false too if there is no memory to tell. */
 static bool are_wrapped(kith_context *ctx, const kith_space *space, const kith_points *points) {
   const kith_lattice *lattice = &space->lattice;
+  if (begin_outside(space, points))
+    return false;
   double *min = kith_alloc(&ctx->memory, 2 * (uint64_t)points->dim * sizeof *min);
   if (!min)
     return false;

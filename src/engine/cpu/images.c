@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-static const kith_lattice *lattice_of(const kith_lane *lane) { return &lane->task->space->lattice; }
-
 /* ---- one of two images ---- */
 
 /* Coordinate c of a position of an index. */
@@ -17,7 +15,7 @@ static double coordinate(const kith_index *index, uint32_t c, uint32_t position)
 
 /* The size of a pair in an image. */
 static double image_size(const kith_lane *lane, uint32_t query, uint32_t candidate, const kith_shift *shift) {
-  const kith_lattice *lattice = lattice_of(lane);
+  const kith_lattice *lattice = &lane->lattice;
   double size = 0;
   for (uint32_t c = 0, i = 0; c < lane->tile.dim; c++) {
     double t = coordinate(lane->task->queries, c, query) - coordinate(lane->task->candidates, c, candidate);
@@ -31,7 +29,7 @@ static double image_size(const kith_lane *lane, uint32_t query, uint32_t candida
 /* Whether no other image of a pair is nearer, and no equally near one comes first. */
 static bool is_nearest(const kith_image *image, uint32_t q, uint32_t j, double size) {
   const kith_lane *lane = image->owner;
-  const kith_lattice *lattice = lattice_of(lane);
+  const kith_lattice *lattice = &lane->lattice;
   uint32_t query = lane->queries.positions[q];
   uint32_t candidate = lane->candidate_positions[j];
   kith_differences differences = {.reach = lane->predicate.reach};
@@ -63,24 +61,90 @@ static void widen_band(kith_lane *lane) {
   lane->predicate.band = (float)((double)lane->predicate.band * (1 + 0x1p-20) + 2 * margin);
 }
 
-void kith_images_expect_ties(kith_lane *lane) {
-  memset(&lane->turned, 0, sizeof lane->turned);
-  memset(lane->shift, 0, lane->tile.dim * sizeof *lane->shift);
+/* Sets up a tile for pairs that may belong in two images: none is accepted without asking. */
+static void expect_ties(kith_lane *lane) {
   widen_band(lane);
   if (!lane->filter)
     lane->width = lane->index_width;
   lane->tile.truth = lane->filter ? &lane->truth : NULL;
-  lane->tile.image = &lane->image;
   lane->tile_accepts = false;
 }
 
-void kith_images_open(kith_lane *lane) {
-  const kith_task *task = lane->task;
-  lane->image = (kith_image){.shift = lane->shift, .is_nearest = is_nearest, .owner = lane};
-  if (lattice_of(lane)->n == 0)
+void kith_images_turn_home(kith_lane *lane) {
+  if (!lane->ties && lane->image.folds.n == 0)
     return;
-  lane->image.doubt = kith_lattice_doubt(lattice_of(lane), task->predicate->limit);
-  lane->ties = lane->image.doubt < task->predicate->limit;
+  memset(&lane->turned, 0, sizeof lane->turned);
+  memset(lane->shift, 0, lane->tile.dim * sizeof *lane->shift);
+  lane->tile.image = &lane->image;
+  if (lane->ties)
+    expect_ties(lane);
+}
+
+/* ---- folds ---- */
+
+/* Whether the runs of a tile hold its candidates along an axis in every image: no run ends there, since there
+ * is one cell, or two. Much wider boxes would take the filter's digits. */
+static bool can_fold(const kith_lane *lane, uint32_t axis, double side) {
+  const double WIDEST = 128;
+  const kith_grid *grid = lane->task->candidates->grid;
+  for (uint32_t j = 0; j < grid->k; j++)
+    if (grid->dims[j] == axis && grid->cells[j] > 2)
+      return false;
+  return side <= WIDEST * lane->task->predicate->reach;
+}
+
+/* Divides the axes of a box without angles into those that are folded and those with images to turn to. */
+static void choose_folds(kith_lane *lane) {
+  const kith_lattice *whole = &lane->task->space->lattice;
+  kith_folds *folds = &lane->image.folds;
+  double square = 0;
+  lane->lattice.n = 0;
+  for (uint32_t i = 0; i < whole->n; i++) {
+    double side = whole->vector[i][i];
+    if (!can_fold(lane, whole->axis[i], side)) {
+      uint32_t n = lane->lattice.n++;
+      lane->lattice.axis[n] = whole->axis[i];
+      lane->lattice.vector[n][n] = side;
+      continue;
+    }
+    folds->axis[folds->n] = whole->axis[i];
+    folds->side[folds->n] = side;
+    folds->narrow[folds->n++] = (float)side;
+    square += side * side;
+  }
+  if (folds->n == 0)
+    return;
+  lane->fold_spread = 2 * sqrt(square) * (1 + 0x1p-20);
+  lane->filter_kernels = &lane->table->folding;
+}
+
+void kith_images_open_sieve(kith_lane *lane) {
+  const kith_folds *folds = &lane->image.folds;
+  for (uint32_t i = 0; i < folds->n; i++) { /* origins are in the brick, too */
+    lane->sieve.low[folds->axis[i]] = (float)-folds->side[i];
+    lane->sieve.high[folds->axis[i]] = (float)folds->side[i];
+  }
+}
+
+/* The same for the box that says which candidates are looked up. */
+static void open_near_box(kith_lane *lane) {
+  const kith_folds *folds = &lane->image.folds;
+  for (uint32_t i = 0; i < folds->n; i++) {
+    lane->near_box[folds->axis[i]] = 0;
+    lane->near_box[lane->tile.dim + folds->axis[i]] = folds->side[i];
+  }
+}
+
+void kith_images_open(kith_lane *lane) {
+  double limit = lane->task->predicate->limit;
+  lane->image = (kith_image){.shift = lane->shift, .is_nearest = is_nearest, .owner = lane};
+  lane->lattice = lane->task->space->lattice;
+  if (lane->lattice.n == 0)
+    return;
+  lane->image.doubt = kith_lattice_doubt(&lane->lattice, limit);
+  lane->ties = lane->image.doubt < limit;
+  if (!lane->ties && !lane->lattice.skewed)
+    choose_folds(lane);
 }
 
 /* ---- passes ---- */
@@ -89,7 +153,7 @@ void kith_images_open(kith_lane *lane) {
  * see docs/exactness.md. float32 coordinates stay as they are: their origin is 0. */
 static double center_on_moved(kith_lane *lane) {
   uint32_t dim = lane->tile.dim;
-  const kith_lattice *lattice = lattice_of(lane);
+  const kith_lattice *lattice = &lane->lattice;
   bool is_f64 = lane->index_width > sizeof(float);
   double square = 0;
   double rounding = 0;
@@ -97,14 +161,21 @@ static double center_on_moved(kith_lane *lane) {
     double low = lane->box[c] + lane->shift[c];
     double high = lane->box[dim + c] + lane->shift[c];
     double origin = lane->origin[c] = is_f64 ? low + (high / 2 - low / 2) : 0;
-    double half = fmax(fabs(high - origin), fabs(origin - low));
+    double above = fabs(high - origin);
+    double below = fabs(origin - low);
+    double half = above > below ? above : below;
     square += half * half;
     if (i < lattice->n && lattice->axis[i] == c) {
       rounding += lattice->vector[i][i] + fabs(lane->shift[c]);
       i++;
     }
   }
-  return sqrt(square) * (1 + 0x1p-20) + 0x1p-26 * rounding;
+  return sqrt(square) * (1 + 0x1p-20) + 0x1p-26 * rounding + lane->fold_spread;
+}
+
+/* Coordinate c of a query as it is staged. */
+static float staged(const kith_lane *lane, uint32_t c, double x) {
+  return (float)((x + lane->shift[c]) - lane->origin[c]);
 }
 
 /* The queries, moved, as floats. */
@@ -113,7 +184,7 @@ static void stage_moved(kith_lane *lane) {
   for (uint32_t c = 0; c < lane->tile.dim; c++) {
     float *to = (float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES;
     for (uint32_t q = 0; q < lane->tile.n_queries; q++)
-      to[q] = (float)((coordinate(index, c, lane->queries.positions[q]) + lane->shift[c]) - lane->origin[c]);
+      to[q] = staged(lane, c, coordinate(index, c, lane->queries.positions[q]));
   }
 }
 
@@ -128,7 +199,7 @@ typedef struct near_queries {
 
 /* Those that, moved along axis i, come within reach of the brick, and a little more. */
 static uint64_t near_along(const kith_lane *lane, uint32_t i, double by) {
-  const kith_lattice *lattice = lattice_of(lane);
+  const kith_lattice *lattice = &lane->lattice;
   double side = lattice->vector[i][i];
   double reach = lane->predicate.reach * (1 + 0x1p-20) + 0x1p-20 * side;
   uint64_t bits = 0;
@@ -141,7 +212,7 @@ static uint64_t near_along(const kith_lane *lane, uint32_t i, double by) {
 
 static uint64_t near_in_image(const kith_lane *lane, const kith_shift *shift, near_queries *near) {
   uint64_t bits = UINT64_MAX >> (KITH_TILE_QUERIES - lane->tile.n_queries);
-  for (uint32_t i = 0; i < lattice_of(lane)->n; i++) {
+  for (uint32_t i = 0; i < lane->lattice.n; i++) {
     if (shift->by[i] == 0)
       continue;
     int slot = shift->by[i] > 0;
@@ -154,32 +225,31 @@ static uint64_t near_in_image(const kith_lane *lane, const kith_shift *shift, ne
   return bits;
 }
 
-/* The boxes around the queries of a pass: in the coordinates of the index, and to sieve by. */
+/* The box around the queries of a pass, in the coordinates of the index. */
 static void bound_near(kith_lane *lane, uint64_t near) {
   uint32_t dim = lane->tile.dim;
   for (uint32_t c = 0; c < dim; c++) {
-    const float *staged = (const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES;
     double low = INFINITY;
     double high = -INFINITY;
-    float staged_low = INFINITY;
-    float staged_high = -INFINITY;
     for (uint64_t left = near; left; left &= left - 1) {
       uint32_t q = (uint32_t)__builtin_ctzll(left);
       double x = coordinate(lane->task->queries, c, lane->queries.positions[q]);
-      low = fmin(low, x);
-      high = fmax(high, x);
-      if (lane->sieves) {
-        staged_low = fminf(staged_low, staged[q]);
-        staged_high = fmaxf(staged_high, staged[q]);
-      }
+      low = x < low ? x : low;
+      high = x > high ? x : high;
     }
     lane->near_box[c] = low;
     lane->near_box[dim + c] = high;
-    if (lane->sieves) {
-      lane->sieve.low[c] = staged_low;
-      lane->sieve.high[c] = staged_high;
-    }
   }
+}
+
+/* The same as it is staged, to sieve by: staging keeps the order of coordinates. */
+static void sieve_by_near(kith_lane *lane) {
+  uint32_t dim = lane->tile.dim;
+  for (uint32_t c = 0; c < dim; c++) {
+    lane->sieve.low[c] = staged(lane, c, lane->near_box[c]);
+    lane->sieve.high[c] = staged(lane, c, lane->near_box[dim + c]);
+  }
+  kith_images_open_sieve(lane);
 }
 
 /* Makes the tile ready to meet the images of candidates under lane->turned. */
@@ -202,7 +272,7 @@ static void stage_image(kith_lane *lane) {
 
 /* Turns to an image, for some of the queries. */
 static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
-  const kith_lattice *lattice = lattice_of(lane);
+  const kith_lattice *lattice = &lane->lattice;
   lane->turned = *shift;
   memset(lane->shift, 0, lane->tile.dim * sizeof *lane->shift);
   for (uint32_t i = 0; i < lattice->n; i++)
@@ -212,10 +282,13 @@ static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
     memcpy(lane->near_box, lane->box, 2 * (size_t)lane->tile.dim * sizeof *lane->box);
   else
     bound_near(lane, near);
+  if (lane->sieves)
+    sieve_by_near(lane);
+  open_near_box(lane);
 }
 
 void kith_images_each(kith_lane *lane, bool positive, void (*meet)(void *user), void *user) {
-  const kith_lattice *lattice = lattice_of(lane);
+  const kith_lattice *lattice = &lane->lattice;
   uint32_t dim = lane->tile.dim;
   kith_lane_find_box(lane);
   kith_differences differences = {.reach = lane->predicate.reach};

@@ -3,6 +3,9 @@
  * or indexed twice: the queries are moved instead, and the candidates near them looked up in the grid. Few
  * tiles meet any images at all: those close to the faces of the brick.
  *
+ * Along an axis that the grid does not cut, every tile would be close to both faces. There the candidates of a
+ * tile are at hand, whatever their image, and the kernels fold the differences instead (kith_folds).
+ *
  * In such a pass the staged queries are q + s, in float relative to an origin close to them, for the filter;
  * what it leaves in doubt, and everything where it is not used, is settled with t = (q - b) + s from the
  * coordinates of the index. Only the queries that come within reach of the brick count in a pass: they alone
@@ -32,8 +35,11 @@ void kith_image_runs_begin(const kith_lane *lane, kith_image_runs *runs);
 /* The next run, perhaps an empty one; false when there are no more. */
 bool kith_image_runs_next(const kith_lane *lane, kith_image_runs *runs, kith_run *run);
 
-/* Sets up a tile, as it is, for pairs that may belong in two images: none is accepted without asking. */
-void kith_images_expect_ties(kith_lane *lane);
+/* Sets up a tile for the candidates as they are, once it is known how it is tested. */
+void kith_images_turn_home(kith_lane *lane);
+
+/* Along axes that are folded candidates may be near wherever they are: takes the bounds off a sieve. */
+void kith_images_open_sieve(kith_lane *lane);
 
 /* Sets up a lane. */
 void kith_images_open(kith_lane *lane);

@@ -7,7 +7,7 @@
 #define KITH_ENGINE_CPU_KERNELS_H
 
 #include "base/context.h"
-#include "space/predicate.h"
+#include "space/lattice.h"
 
 enum {
   KITH_TILE_QUERIES = 64,
@@ -25,10 +25,12 @@ typedef struct kith_truth {
   const uint32_t *candidate_positions; /* of the staged candidates */
 } kith_truth;
 
-/* The images of the candidates that a tile is tested against: queries moved by a vector of the lattice. */
+/* The images of the candidates that a tile is tested against: queries moved by a vector of the lattice, and
+ * along some axes whichever image is nearest. */
 typedef struct kith_image kith_image;
 struct kith_image {
   const double *shift; /* added to every difference, per dimension */
+  kith_folds folds;    /* where that is 0, and differences are folded */
   double doubt;        /* pairs of a larger size may be nearer in another image: then ask */
   bool (*is_nearest)(const kith_image *image, uint32_t q, uint32_t j, double size);
   const void *owner; /* for is_nearest */
@@ -124,6 +126,7 @@ typedef struct kith_kernel_table {
   void (*bounds)(const float *values, uint32_t n, float *low, float *high);
   kith_kernels f32[KITH_KERNEL_DIMS + 1];
   kith_kernels f64[KITH_KERNEL_DIMS + 1];
+  kith_kernels folding; /* the filter, for tiles whose image folds differences; any dimension */
   kith_image_kernels image_f32, image_f64;
 } kith_kernel_table;
 

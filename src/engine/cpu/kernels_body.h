@@ -172,8 +172,59 @@ INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim
   return is_max ? vf_add(sum, start) : sum;
 }
 
+/* Adds columns [begin, end) of `width` queries (4 or 1) against LANES candidates. */
+INLINE void add_columns(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, uint32_t begin,
+                        uint32_t end, vf *sums) {
+  const float *query = (const float *)tile->queries + begin * (size_t)KITH_TILE_QUERIES + q;
+  const float *candidate = (const float *)tile->candidates + begin * (size_t)tile->stride + j;
+  for (uint32_t c = begin; c < end; c++) {
+    vf x = vf_load(candidate);
+    for (uint32_t k = 0; k < width; k++)
+      sums[k] = vf_size_add(sums[k], vf_sub(x, vf_set(query[k])));
+    query += KITH_TILE_QUERIES;
+    candidate += tile->stride;
+  }
+}
+
+/* The same for one column whose differences are folded. */
+INLINE void add_folded(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, uint32_t c, vf side,
+                       vf *sums) {
+  const float *query = (const float *)tile->queries + c * (size_t)KITH_TILE_QUERIES + q;
+  vf x = vf_load((const float *)tile->candidates + c * (size_t)tile->stride + j);
+  for (uint32_t k = 0; k < width; k++) {
+    vf t = vf_abs(vf_sub(x, vf_set(query[k])));
+    sums[k] = vf_size_add(sums[k], vf_min_abs(t, vf_sub(t, side)));
+  }
+}
+
+/* The sums of `width` queries (4 or 1) where differences are folded. Columns are not unrolled: going through
+ * the queries within each of them is as good. */
+INLINE void folded_sums(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, const kith_folds *folds,
+                        vf *sums) {
+  uint32_t c = 0;
+  for (uint32_t k = 0; k < width; k++)
+    sums[k] = vf_set(tile->starts[q + k]);
+  for (uint32_t i = 0; i < folds->n; c = folds->axis[i++] + 1) {
+    add_columns(tile, q, width, j, c, folds->axis[i], sums);
+    add_folded(tile, q, width, j, folds->axis[i], vf_set(folds->narrow[i]), sums);
+  }
+  add_columns(tile, q, width, j, c, tile->dim, sums);
+}
+
+/* Where none is (NULL) that is known when this is compiled. */
+INLINE void filter_sums(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, uint32_t dim,
+                        const kith_folds *folds, vf *sums) {
+  if (folds) {
+    folded_sums(tile, q, width, j, folds, sums);
+    return;
+  }
+  for (uint32_t k = 0; k < width; k++)
+    sums[k] = filter_sum(tile, q + k, j, dim);
+}
+
 /* Queries go by fours: four independent chains hide the latency of the accumulators. */
-INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs, uint32_t dim) {
+INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs, uint32_t dim,
+                       const kith_folds *folds) {
   uint32_t n = padded_candidates(tile);
   uint32_t fours = tile->n_queries / 4 * 4;
   vf nearest[4];
@@ -183,16 +234,18 @@ INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, u
     hits[k] = vu_zero();
   }
   for (uint32_t j = 0; j < n; j += LANES) {
-    for (uint32_t q = 0; q < fours; q += 4)
+    vf sums[4];
+    for (uint32_t q = 0; q < fours; q += 4) {
+      filter_sums(tile, q, 4, j, dim, folds, sums);
       for (uint32_t k = 0; k < 4; k++) {
-        vf sum = filter_sum(tile, q + k, j, dim);
-        hits[k] = vu_count_negative(hits[k], sum);
-        nearest[k] = vf_min_abs(nearest[k], sum);
+        hits[k] = vu_count_negative(hits[k], sums[k]);
+        nearest[k] = vf_min_abs(nearest[k], sums[k]);
       }
+    }
     for (uint32_t q = fours; q < tile->n_queries; q++) {
-      vf sum = filter_sum(tile, q, j, dim);
-      hits[0] = vu_count_negative(hits[0], sum);
-      nearest[0] = vf_min_abs(nearest[0], sum);
+      filter_sums(tile, q, 1, j, dim, folds, sums);
+      hits[0] = vu_count_negative(hits[0], sums[0]);
+      nearest[0] = vf_min_abs(nearest[0], sums[0]);
     }
   }
   uint64_t found = 0;
@@ -205,7 +258,8 @@ INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, u
 }
 
 /* Counts for `width` queries (4 or 1) starting at q; returns the smallest |sum| met. */
-INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t *degrees, uint32_t dim) {
+INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t *degrees, uint32_t dim,
+                        const kith_folds *folds) {
   uint32_t n = padded_candidates(tile);
   vf nearest[4];
   vu hits[4];
@@ -213,12 +267,14 @@ INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, uint3
     nearest[k] = vf_set(INFINITY);
     hits[k] = vu_zero();
   }
-  for (uint32_t j = 0; j < n; j += LANES)
+  for (uint32_t j = 0; j < n; j += LANES) {
+    vf sums[4];
+    filter_sums(tile, q, width, j, dim, folds, sums);
     for (uint32_t k = 0; k < width; k++) {
-      vf sum = filter_sum(tile, q + k, j, dim);
-      hits[k] = vu_count_negative(hits[k], sum);
-      nearest[k] = vf_min_abs(nearest[k], sum);
+      hits[k] = vu_count_negative(hits[k], sums[k]);
+      nearest[k] = vf_min_abs(nearest[k], sums[k]);
     }
+  }
   for (uint32_t k = 0; k < width; k++) {
     degrees[q + k] += vu_sum(hits[k]);
     nearest[0] = vf_min_abs(nearest[0], nearest[k]);
@@ -227,13 +283,13 @@ INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, uint3
 }
 
 INLINE bool degrees_body(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
-                         uint32_t dim) {
+                         uint32_t dim, const kith_folds *folds) {
   uint32_t q = 0;
   float nearest = INFINITY;
   for (; q + 4 <= tile->n_queries; q += 4)
-    nearest = fminf(nearest, degrees_of(tile, q, 4, degrees, dim));
+    nearest = fminf(nearest, degrees_of(tile, q, 4, degrees, dim, folds));
   for (; q < tile->n_queries; q++)
-    nearest = fminf(nearest, degrees_of(tile, q, 1, degrees, dim));
+    nearest = fminf(nearest, degrees_of(tile, q, 1, degrees, dim, folds));
   return nearest > predicate->band;
 }
 
@@ -252,7 +308,7 @@ INLINE double staged_size(const kith_tile *tile, uint32_t q, uint32_t j, uint32_
 static double true_size(const kith_truth *truth, const kith_image *image, uint32_t q, uint32_t j,
                         uint32_t dim) {
   double size = 0;
-  for (uint32_t c = 0; c < dim; c++) {
+  for (uint32_t c = 0, i = 0; c < dim; c++) {
     size_t at_q = c * truth->query_stride + truth->query_positions[q];
     size_t at_j = c * truth->candidate_stride + truth->candidate_positions[j];
     double t =
@@ -261,6 +317,8 @@ static double true_size(const kith_truth *truth, const kith_image *image, uint32
             : (double)((const float *)truth->queries)[at_q] - (double)((const float *)truth->candidates)[at_j];
     if (image)
       t += image->shift[c];
+    if (image && i < image->folds.n && image->folds.axis[i] == c)
+      t = kith_fold(t, image->folds.side[i++]);
     size = kith_norm_add(KERNEL_NORM, size, t);
   }
   return size;
@@ -309,12 +367,13 @@ INLINE uint32_t neighbors(const kith_tile *tile, const kith_predicate *predicate
 }
 
 INLINE void settled_body(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
-                         uint32_t dim) {
+                         uint32_t dim, const kith_folds *folds) {
   uint32_t n = padded_candidates(tile);
   vf above = vf_set(predicate->band);
   for (uint32_t q = 0; q < tile->n_queries; q++)
     for (uint32_t j = 0; j < n; j += LANES) {
-      vf sum = filter_sum(tile, q, j, dim);
+      vf sum;
+      filter_sums(tile, q, 1, j, dim, folds, &sum);
       uint32_t near = vf_mask_le(sum, above);
       if (near)
         degrees[q] += (uint32_t)__builtin_popcount(neighbors(tile, predicate, q, j, sum, near, dim));
@@ -323,7 +382,7 @@ INLINE void settled_body(const kith_tile *tile, const kith_predicate *predicate,
 
 /* Rows of `width` queries (4 or 1) starting at q: candidates are loaded once for all of them. */
 INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kith_predicate *predicate,
-                    kith_rows *rows, uint32_t dim) {
+                    kith_rows *rows, uint32_t dim, const kith_folds *folds) {
   uint32_t n = padded_candidates(tile);
   vf above = vf_set(predicate->band);
   uint32_t *next[4];
@@ -333,8 +392,8 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
     vf sums[4];
     uint32_t near[4];
     uint32_t any = 0;
+    filter_sums(tile, q, width, j, dim, folds, sums);
     for (uint32_t k = 0; k < width; k++) {
-      sums[k] = filter_sum(tile, q + k, j, dim);
       near[k] = vf_mask_le(sums[k], above);
       any |= near[k];
     }
@@ -355,20 +414,26 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
 /* Works on copies of the tile and the predicate: ids are written through pointers that might otherwise point
  * into them. */
 INLINE void fill_body(const kith_tile *shared_tile, const kith_predicate *shared_predicate, kith_rows *rows,
-                      uint32_t dim) {
+                      uint32_t dim, const kith_folds *folds) {
   const kith_tile tile = *shared_tile;
   const kith_predicate predicate = *shared_predicate;
   uint32_t q = 0;
   for (; q + 4 <= tile.n_queries; q += 4)
-    fill_of(&tile, q, 4, &predicate, rows, dim);
+    fill_of(&tile, q, 4, &predicate, rows, dim, folds);
   for (; q < tile.n_queries; q++)
-    fill_of(&tile, q, 1, &predicate, rows, dim);
+    fill_of(&tile, q, 1, &predicate, rows, dim, folds);
+}
+
+/* kith_fold for D_LANES differences. Padding, infinitely far away, stays there. */
+INLINE vd vd_fold(vd t, double side) {
+  t = vd_abs(t);
+  return vd_min(t, vd_sub(vd_set(side), t));
 }
 
 /* The size of one query against D_LANES candidates, by the definition. */
 INLINE vd exact_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim, bool is_f64, bool is_image) {
   vd sum = vd_set(0);
-  for (uint32_t c = 0; c < dim; c++) {
+  for (uint32_t c = 0, i = 0; c < dim; c++) {
     size_t at_q = c * (size_t)KITH_TILE_QUERIES + q;
     size_t at_j = c * (size_t)tile->stride + j;
     vd t = is_f64 ? vd_sub(vd_set(((const double *)tile->queries)[at_q]),
@@ -377,6 +442,8 @@ INLINE vd exact_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim,
                            vd_load_f32((const float *)tile->candidates + at_j));
     if (is_image)
       t = vd_add(t, vd_set(tile->image->shift[c]));
+    if (is_image && i < tile->image->folds.n && tile->image->folds.axis[i] == c)
+      t = vd_fold(t, tile->image->folds.side[i++]);
     sum = vd_size_add(sum, t);
   }
   return sum;
@@ -457,20 +524,34 @@ INLINE void fill_exact_body(const kith_tile *tile, kith_rows *rows, uint32_t dim
   }
 #define MAKE(D)                                                                                                \
   static bool count_##D(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs) {             \
-    return count_body(tile, predicate, pairs, DIMENSION(D));                                                   \
+    return count_body(tile, predicate, pairs, DIMENSION(D), NULL);                                             \
   }                                                                                                            \
   static bool degrees_##D(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) {         \
-    return degrees_body(tile, predicate, degrees, DIMENSION(D));                                               \
+    return degrees_body(tile, predicate, degrees, DIMENSION(D), NULL);                                         \
   }                                                                                                            \
   static void settled_##D(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) {         \
-    settled_body(tile, predicate, degrees, DIMENSION(D));                                                      \
+    settled_body(tile, predicate, degrees, DIMENSION(D), NULL);                                                \
   }                                                                                                            \
   static void fill_##D(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows) {              \
-    fill_body(tile, predicate, rows, DIMENSION(D));                                                            \
+    fill_body(tile, predicate, rows, DIMENSION(D), NULL);                                                      \
   }                                                                                                            \
   MAKE_EXACT(D, f32, false)                                                                                    \
   MAKE_EXACT(D, f64, true)
-/* Tiles with an image. */
+/* Tiles whose image folds. */
+static bool count_folding(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs) {
+  return count_body(tile, predicate, pairs, tile->dim, &tile->image->folds);
+}
+static bool degrees_folding(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) {
+  return degrees_body(tile, predicate, degrees, tile->dim, &tile->image->folds);
+}
+static void settled_folding(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) {
+  settled_body(tile, predicate, degrees, tile->dim, &tile->image->folds);
+}
+static void fill_folding(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows) {
+  const kith_folds folds = tile->image->folds; /* a copy, as in fill_body */
+  fill_body(tile, predicate, rows, tile->dim, &folds);
+}
+/* Tiles with any image, by the definition. */
 #define MAKE_IMAGE(TYPE, IS_F64)                                                                               \
   static void degrees_image_##TYPE(const kith_tile *tile, uint32_t *degrees) {                                 \
     degrees_exact_body(tile, degrees, tile->dim, IS_F64, true);                                                \
@@ -505,6 +586,10 @@ const kith_kernel_table KERNEL_TABLE = {
             ENTRY_F32(7), ENTRY_F32(8)},
     .f64 = {ENTRY_F64(0), ENTRY_F64(1), ENTRY_F64(2), ENTRY_F64(3), ENTRY_F64(4), ENTRY_F64(5), ENTRY_F64(6),
             ENTRY_F64(7), ENTRY_F64(8)},
+    .folding = {.count = count_folding,
+                .degrees = degrees_folding,
+                .settled = settled_folding,
+                .fill = fill_folding},
     .image_f32 = {degrees_image_f32, fill_image_f32},
     .image_f64 = {degrees_image_f64, fill_image_f64},
 };

@@ -119,14 +119,15 @@ static void choose_test(kith_lane *lane) {
   lane->width = lane->index_width;
   lane->tile.truth = NULL;
   lane->tile.image = NULL;
-  if (lane->filter && lane->index_width > sizeof(float)) {
-    lane->filter = kith_predicate_narrow(&lane->predicate, lane->tile.dim, center_on_queries(lane));
+  bool is_f64 = lane->index_width > sizeof(float);
+  if (lane->filter && (is_f64 || lane->fold_spread > 0)) {
+    double spread = lane->fold_spread + (is_f64 ? center_on_queries(lane) : 0);
+    lane->filter = kith_predicate_narrow(&lane->predicate, lane->tile.dim, spread);
     if (lane->filter)
       lane->width = sizeof(float);
     lane->tile.truth = lane->filter ? &lane->truth : NULL;
   }
-  if (lane->ties)
-    kith_images_expect_ties(lane);
+  kith_images_turn_home(lane);
   lane->needs_positions = lane->tile.truth || lane->ties;
 }
 
@@ -180,6 +181,7 @@ void kith_lane_choose_sieve(kith_lane *lane) {
   for (uint32_t c = 0; c < lane->tile.dim; c++)
     lane->table->bounds((const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES, n,
                         &lane->sieve.low[c], &lane->sieve.high[c]);
+  kith_images_open_sieve(lane);
   lane->sieve.limit = (float)(lane->predicate.limit + 2 * (double)lane->predicate.band);
 }
 

@@ -66,6 +66,7 @@ static inline vd vd_mul(vd a, vd b) { return _mm512_mul_pd(a, b); }
 static inline vd vd_add(vd a, vd b) { return _mm512_add_pd(a, b); }
 static inline vd vd_abs(vd a) { return _mm512_abs_pd(a); }
 static inline vd vd_max(vd a, vd b) { return _mm512_max_pd(a, b); }
+static inline vd vd_min(vd a, vd b) { return _mm512_min_pd(a, b); }
 static inline uint32_t vd_mask_le(vd a, vd b) { return _mm512_cmp_pd_mask(a, b, _CMP_LE_OQ); }
 static inline void vd_store(double *p, vd a) { _mm512_storeu_pd(p, a); }
 static inline void vd_store_f32(float *p, vd a) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(a)); }

@@ -67,6 +67,7 @@ static inline vd vd_mul(vd a, vd b) { return a * b; }
 static inline vd vd_add(vd a, vd b) { return a + b; }
 static inline vd vd_abs(vd a) { return fabs(a); }
 static inline vd vd_max(vd a, vd b) { return a > b ? a : b; }
+static inline vd vd_min(vd a, vd b) { return a < b ? a : b; }
 static inline uint32_t vd_mask_le(vd a, vd b) { return a <= b; }
 static inline void vd_store(double *p, vd a) { *p = a; }
 static inline void vd_store_f32(float *p, vd a) { *p = (float)a; }
