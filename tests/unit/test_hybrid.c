@@ -326,7 +326,8 @@ static void answers_do_not_depend_on_who_answers(void **state) {
   assert_true(expected.offsets[N] > N);
   close_setup(&s);
   uint32_t broken = 0;
-  for (uint64_t seed = 0; seed < 30; seed++) {
+  for (uint64_t seed = 0; seed < 30 || (broken == 0 && seed < 300);
+       seed++) { /* who breaks must get to it first */
     open_setup(&s, 1 + seed % 4);
     s.options.self_pairs = 0;
     kith_hybrid_spec spec = {.n_rows = N, .partition = (kith_partition)(seed % 3)};
@@ -416,16 +417,20 @@ static void a_fault_that_is_asked_for_comes(void **state) {
   spec.members[1] = member(cpu, KITH_LIGHT_END, "cpu");
   kith_engine *hybrid;
   assert_int_equal(kith_engine_hybrid_create(s.ctx, &spec, &hybrid), KITH_OK);
-  ask(s.ctx, hybrid, &found);
-  assert_same(&found, &expected);
   static kith_join_report report;
-  report = kith_join_report_init();
-  kith_hybrid_describe(hybrid, &report);
+  uint64_t rounds = 0;
+  do { /* until the first member was quick enough to get a batch */
+    ask(s.ctx, hybrid, &found);
+    assert_same(&found, &expected);
+    release(&found);
+    report = kith_join_report_init();
+    kith_hybrid_describe(hybrid, &report);
+    rounds++;
+  } while (!report.engines[0].failure[0] && rounds < 100);
   assert_non_null(strstr(report.engines[0].failure, "a fault was asked for"));
-  assert_int_equal(report.engines[0].queries + report.engines[1].queries, 4 * N);
+  assert_int_equal(report.engines[0].queries + report.engines[1].queries, rounds * 4 * N);
   kith_engine_destroy(hybrid);
   release(&expected);
-  release(&found);
   close_setup(&s);
   unsetenv("KITH_FAULT");
 }
