@@ -321,7 +321,7 @@ constexpr double COLLECT_TESTS = 12;
 /* Records for the pairs that are expected, and as many again; 0: collecting does not pay, or does not fit. */
 uint64_t kith_cuda_join::pool_capacity() const {
   bool pays = plan.candidates >= COLLECT_TESTS * plan.neighbors && collects(a.dim);
-  if (by_point() || is_general() || !pays)
+  if (by_point() || !pays)
     return 0;
   double records = (2 * plan.neighbors / record::IDS + 1.5) * queries().n + 1024;
   double room = 0.4 * (double)(session.memory.limit - session.memory.used);

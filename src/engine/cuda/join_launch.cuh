@@ -31,6 +31,8 @@ void launch_general_operation(const join_args &args, operation op, cudaStream_t 
     join_tile<D, T, 32, COUNT, true><<<blocks, 32 * WARPS, 0, stream>>>(args);
   else if (op == DEGREES)
     join_tile<D, T, 32, DEGREES, true><<<blocks, 32 * WARPS, 0, stream>>>(args);
+  else if (op == COLLECT)
+    join_tile<D, T, 32, collects(D ? D : 9) ? COLLECT : DEGREES, true><<<blocks, 32 * WARPS, 0, stream>>>(args);
   else
     join_tile<D, T, 32, FILL, true><<<blocks, 32 * WARPS, 0, stream>>>(args);
   check_launch("join_tile");

@@ -1133,7 +1133,7 @@ constexpr bool collects(uint32_t dim) { return dim >= 3; }
 template <int D>
 void launch_join(const join_args &args, operation op, bool is_f64, uint32_t tile_queries, cudaStream_t stream);
 
-/* The same with GENERAL, for tiles of any size; collecting is not among its operations. */
+/* The same with GENERAL, for tiles of any size. */
 template <int D> void launch_general(const join_args &args, operation op, bool is_f64, cudaStream_t stream);
 
 } // namespace kith_cuda
