@@ -294,6 +294,7 @@ kith_status kith_engine_hybrid_create(kith_context *ctx, const kith_hybrid_spec 
                 .partition = spec->partition,
                 .n_members = spec->n_members,
                 .n_rows = spec->n_rows,
+                .one_sided = spec->one_sided,
                 .share = kith_hybrid_share(spec)};
   pthread_mutex_init(&h->lock, NULL);
   for (uint32_t i = 0; i < spec->n_members; i++)

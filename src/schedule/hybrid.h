@@ -28,6 +28,8 @@ typedef struct kith_hybrid_spec {
   kith_member members[KITH_MAX_MEMBERS]; /* the first cuts the blocks, and so must be able to */
   uint32_t n_members;
   uint64_t n_rows; /* of the query side, the invalid ones among them */
+  bool
+      one_sided; /* pairs are counted from both of their queries: the members do not agree on who comes first */
   kith_partition partition;
 } kith_hybrid_spec;
 

@@ -42,7 +42,7 @@ typedef struct hybrid {
   uint32_t n_members;
   double share; /* of the heavy end in a fixed partition, where there is no sample */
   uint64_t n_rows;
-  bool one_sided; /* members have different orders, so a pair has no first query that all agree on */
+  bool one_sided; /* a pair has no first query that all members agree on: they have different orders, for one */
   kith_blocks blocks;
   kith_deque deque;
   bool has_deque;

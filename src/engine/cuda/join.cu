@@ -206,14 +206,16 @@ void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) c
 
 /* Waits for an event; passes a request to stop on to the kernels. */
 void kith_cuda_join::wait_for(cudaEvent_t event, const char *what) {
+  constexpr int SHORT_WAIT = 64; /* questions, before it is worth to sleep */
   bool asked = false;
   cudaError_t state;
-  while ((state = cudaEventQuery(event)) == cudaErrorNotReady) {
+  for (int waited = 0; (state = cudaEventQuery(event)) == cudaErrorNotReady; waited++) {
     if (!asked && spec.stop.asked && spec.stop.asked(spec.stop.user)) {
       asked = true;
       check(cudaMemsetAsync(stop.get(), 0xFF, sizeof(int), session.side), what);
     }
-    session.rest();
+    if (waited > SHORT_WAIT)
+      session.rest();
   }
   check(state, what);
   if (asked)

@@ -162,8 +162,10 @@ template <typename F> void each_piece(kith_cuda_session &session, uint64_t piece
     }
   };
   size_t threads = (size_t)std::min<uint64_t>(pieces, ring.team->size());
-  if (threads > 0)
+  if (threads > 1)
     ring.team->run(threads, guarded);
+  else if (threads == 1)
+    guarded(0);
   if (failed)
     throw first;
 }
@@ -204,9 +206,12 @@ struct cutting {
 };
 
 void await(const kith_cuda_session &session, cudaEvent_t event) {
+  constexpr int SHORT_WAIT = 64; /* questions, before it is worth to sleep */
   cudaError_t state = session.patient ? cudaErrorNotReady : cudaEventSynchronize(event);
-  while (state == cudaErrorNotReady && (state = cudaEventQuery(event)) == cudaErrorNotReady)
-    session.rest();
+  for (int asked = 0; state == cudaErrorNotReady && (state = cudaEventQuery(event)) == cudaErrorNotReady;
+       asked++)
+    if (asked > SHORT_WAIT)
+      session.rest();
   check(state, "copy to the host");
 }
 
