@@ -6,9 +6,11 @@ Bars of one row of the results are relative to the faster of CPU and GPU alone: 
 import json
 import sys
 
-SERIES = [("cuda", "GPU alone", "#4c72b0"), ("cpu", "CPU alone (grid)", "#dd8452"), ("ego", "CPU alone (ego)", "#f0b88d"),
+SERIES = [("cuda", "GPU alone", "#4c72b0"), ("point", "GPU alone, kernel point (cut)", "#a6bddb"),
+          ("cpu", "CPU alone (grid)", "#dd8452"), ("ego", "CPU alone (ego)", "#f0b88d"),
           ("hybrid", "shared, dynamic", "#55a868"), ("hybrid/static-queries", "shared, static-queries", "#c44e52"),
-          ("hybrid/static-candidates", "shared, static-candidates", "#8172b3"), ("upper_ms", "sum of both throughputs", "#999999")]
+          ("hybrid/static-candidates", "shared, static-candidates", "#8172b3"),
+          ("upper_ms", "sum of both throughputs", "#999999")]
 RESULTS = {"table": "a neighbour table", "count": "a count", "degrees": "a count for every point"}
 BAR, GAP, HEIGHT, LEFT, TOP, MOST = 16, 24, 260, 60, 30, 4.0
 

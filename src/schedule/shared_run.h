@@ -47,9 +47,10 @@ typedef struct hybrid {
   kith_deque deque;
   bool has_deque;
   pthread_mutex_t lock;
-  uint64_t runs;             /* begun */
-  kith_status failed;        /* of the last member that left */
-  double imbalance, seconds; /* sums over the runs */
+  bool ends_settled, ends_swapped; /* who takes from which end, in a deque that is not cut */
+  uint64_t runs;                   /* begun */
+  kith_status failed;              /* of the last member that left */
+  double imbalance, seconds;       /* sums over the runs */
 } hybrid;
 
 /* Entries, here and there in the deque, that are run before a fixed partition is chosen: each by one member, in

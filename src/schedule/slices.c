@@ -9,43 +9,52 @@
 
 static kith_end opposite(kith_end end) { return end == KITH_HEAVY_END ? KITH_LIGHT_END : KITH_HEAVY_END; }
 
-/* How the members of an end take to heavy blocks. */
-typedef struct liking {
-  bool known;   /* all of them, if there are any, have seen both ends */
-  double ratio; /* of their speed there to that with light blocks */
-} liking;
+/* Slices at one end that tell how fast a member is there. */
+static bool has_seen(const member *m, kith_end end) {
+  uint64_t enough = m->lanes > 4 ? m->lanes / 4 : 1;
+  return m->paces[end].slices >= enough;
+}
 
-static liking find_liking(const hybrid *h, kith_end end) {
+/* How much faster the members of an end are with heavy blocks than with light ones; false: nobody knows yet. */
+static bool find_liking(const hybrid *h, kith_end end, double *ratio) {
   double rates[2] = {0, 0};
   for (uint32_t i = 0; i < h->n_members; i++) {
     const member *m = &h->members[i];
     if (m->gone || m->public.end != end)
       continue;
     for (int e = 0; e < 2; e++) {
-      if (m->paces[e].slices < m->lanes)
-        return (liking){.known = false};
+      if (!has_seen(m, (kith_end)e))
+        return false;
       rates[e] += m->paces[e].work / m->paces[e].seconds;
     }
   }
-  return (liking){.known = true,
-                  .ratio = rates[KITH_LIGHT_END] > 0 ? rates[KITH_HEAVY_END] / rates[KITH_LIGHT_END] : 0};
+  *ratio = rates[KITH_LIGHT_END] > 0 ? rates[KITH_HEAVY_END] / rates[KITH_LIGHT_END] : 0;
+  return true;
 }
 
-/* Whether everybody is to try both ends before heavy blocks go to one of them for good. */
-static bool is_trying(const hybrid *h) {
-  return !h->deque.cut && !(find_liking(h, KITH_HEAVY_END).known && find_liking(h, KITH_LIGHT_END).known);
+/* Once all members have seen both ends, heavy blocks go to those who gain more by them: where the CPU spends
+ * its time on looking up few candidates, it is the CPU. That is settled once: the ends come closer to each
+ * other. */
+static void settle_ends(hybrid *h) {
+  double ratio[2];
+  if (h->ends_settled || !find_liking(h, KITH_HEAVY_END, &ratio[KITH_HEAVY_END]) ||
+      !find_liking(h, KITH_LIGHT_END, &ratio[KITH_LIGHT_END]))
+    return;
+  h->ends_settled = true;
+  h->ends_swapped = ratio[KITH_LIGHT_END] > ratio[KITH_HEAVY_END];
 }
 
-/* The end to take from: a member's own at first, then the other one, to see. When all have seen both, heavy
- * blocks go to those who gain more by them: where the CPU spends its time on finding few candidates, it is the
- * CPU. With a fixed partition everybody keeps to his end. */
+/* The end to take from: a member's own at first, then the other one, to see, then as it was settled. With a
+ * fixed partition everybody keeps to his end. */
 static kith_end choose_end(hybrid *h, const member *m) {
   kith_end own = m->public.end;
+  if (h->deque.cut)
+    return own;
   pthread_mutex_lock(&h->lock);
-  bool tries = m->paces[own].slices >= m->lanes && m->paces[opposite(own)].slices < m->lanes;
-  bool swapped = !is_trying(h) && find_liking(h, KITH_LIGHT_END).ratio > find_liking(h, KITH_HEAVY_END).ratio;
+  bool tries = !h->ends_settled && has_seen(m, own) && !has_seen(m, opposite(own));
+  bool other = tries || h->ends_swapped;
   pthread_mutex_unlock(&h->lock);
-  return !h->deque.cut && (tries || swapped) ? opposite(own) : own;
+  return other ? opposite(own) : own;
 }
 
 /* ---- how much to take ------------------------------------------------------------------------------------ */
@@ -78,7 +87,8 @@ static kith_appetite find_appetite(hybrid *h, const member *m) {
   }
   known = known && sum > 0;
   double part = known ? rate_of(m) / sum / 2 : 1.0 / UNKNOWN_PART;
-  if (m->done.batches < m->lanes || is_trying(h)) /* what it was said to do may not be so */
+  bool tries = !h->deque.cut && !h->ends_settled;
+  if (m->done.batches < m->lanes || tries) /* what it was said to do may not be so */
     part /= 8;
   double most = m->max_work;
   double wanted = left * part / m->lanes;
@@ -154,6 +164,7 @@ static void note_slice(shared_run *r, member *m, uint32_t lane, const taking *ta
   p->seconds += (now - began) / m->lanes;
   m->max_work *= 2;
   m->ended = now;
+  settle_ends(r->h);
   kith_shared_add_tally(&r->tally, tally);
   pthread_mutex_unlock(&r->h->lock);
 }

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -802,8 +803,11 @@ typedef struct strike {
 static void cancel_third(void *argument, uint64_t item) {
   strike *s = argument;
   (void)item;
-  if (atomic_fetch_add(&s->visits, 1) == 2)
+  uint32_t before = atomic_fetch_add(&s->visits, 1);
+  if (before == 2)
     kith_cancel(s->on);
+  while (before > 2 && !kith_cancelled(s->on)) /* the third may be slow to cancel */
+    sched_yield();
 }
 
 /* Of a job that heeds cancellation, only what was begun is done; the next one does not even begin. */
