@@ -54,7 +54,7 @@ static bool products_are_precise(const kith_join *j) {
       norms2[i] = INFINITY;
   }
   qsort(norms2, strata, sizeof *norms2, compare_doubles);
-  return (2.0 * packing->dim + 10) * 0x1p-24 * norms2[strata * 9 / 10] < j->predicate.limit / 16;
+  return (2.0 * packing->dim + 10) * 0x1p-24 * norms2[strata * 9 / 10] < j->predicate.limit / 8;
 }
 
 /* The same for marks, which are chosen here. */
