@@ -276,8 +276,8 @@ typedef struct kith_join_options {
   double eps;          /* the distance, inclusive; finite and >= 0 */
   int self_pairs;      /* 1: (i, i) too; one set only */
   int half;            /* 1: only i < j; one set only, excludes self_pairs */
-  int sorted;          /* 1: neighbours of a row by id; 0: in index order, the same for the same input, unless
-                          several engines share the join */
+  int sorted;          /* 1: neighbours of a row by id; 0: in index order, the same for the same input on
+                          one engine */
   int distances;       /* 1: the distance with every neighbour */
   int skip_invalid;    /* 1: rows with NaN or infinity, and others without a place in the space, have no
                           neighbours;    0: they are refused */

@@ -37,6 +37,7 @@ typedef struct kith_gpus {
   bool all;              /* of the machine: n is 0 until they were counted */
   uint64_t memory_bytes; /* of each, that may be used; 0: what is free */
   void (*close)(void *session);
+  bool unusable;         /* the first of them could not be woken up */
   double missed_seconds; /* that joins took on the CPU, which a GPU would have got had it been awake */
 } kith_gpus;
 

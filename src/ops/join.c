@@ -192,13 +192,16 @@ static bool may_assemble(const kith_join *j, const kith_estimate *estimate) {
   return j->engine->all_pairs && estimate->tested * j->a->dim > COLUMNS_PER_PAIR * estimate->pairs;
 }
 
-/* Of a join that is shared, a GPU has seen a sample when it made its plan. */
+/* Of a join that is shared, a GPU has seen a sample when it made its plan: a small one, of 64 queries, which
+ * may have missed some neighbours of everybody. */
 static kith_status estimate_pairs(kith_join *j, kith_estimate *estimate) {
   if (!j->shared)
     return kith_estimate_run(j->ctx, j->engine, estimate);
   double n = j->engine->n_queries;
-  *estimate = (kith_estimate){.pairs = n * j->gpu.neighbors, .tested = n * j->gpu.candidates / 2};
-  estimate->error = estimate->pairs / 8;
+  *estimate = (kith_estimate){.pairs = n * j->gpu.neighbors, .tested = n * j->gpu.candidates};
+  if (j->one_set)
+    estimate->tested /= 2; /* as pairs of one set are met once, and counted twice */
+  estimate->error = estimate->pairs / 4 + 8 * n;
   return KITH_OK;
 }
 
@@ -212,7 +215,9 @@ static kith_status make_table(kith_join *j, kith_table *table) {
     return fill_table(j, table, offsets);
   kith_estimate estimate;
   kith_status status = estimate_pairs(j, &estimate);
-  if (status || (status = check_table_fits(j, &estimate)))
+  if (!status && !j->shared) /* where a table that does not fit is found out soon enough */
+    status = check_table_fits(j, &estimate);
+  if (status)
     return status;
   uint64_t capacity = pool_capacity(j, &estimate);
   bool done = false;

@@ -437,7 +437,7 @@ kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report
   mine->peak_bytes = kith_peak_bytes(j->ctx);
   mine->engine = engine_name(j);
   mine->algorithm = kith_join_algorithm(j);
-  if (!status && !j->on_gpu)
+  if (!status && !j->on_gpu && j->options.algorithm == KITH_ALGORITHM_AUTO)
     kith_cuda_missed(j->ctx, count_points(j), mine->seconds_plan + mine->seconds_index + mine->seconds_join);
   status = kith_trace_close(j->ctx, status);
   if (report && !status) {

@@ -31,9 +31,11 @@ static void *work_alone(void *argument) {
 }
 
 static void leave_for_lack_of_a_thread(hybrid *h, member *m) {
+  pthread_mutex_lock(&h->lock);
   m->gone = true;
   h->failed = kith_fail(h->ctx, KITH_ERR_MEMORY, "the system refused a thread");
   kith_copy_message(h->ctx, m->done.failure, sizeof m->done.failure);
+  pthread_mutex_unlock(&h->lock);
   kith_deque_leave(&h->deque, m->public.end);
 }
 
@@ -213,7 +215,8 @@ static uint32_t lanes_of(const member *m) {
   if (m->manner != TAKES_BLOCKS)
     return engine->lanes;
   uint32_t most = MAX_WORKERS / KITH_MAX_MEMBERS;
-  return engine->block_lanes < most ? engine->block_lanes : most;
+  uint32_t lanes = engine->block_lanes > 1 ? engine->block_lanes : 1;
+  return lanes < most ? lanes : most;
 }
 
 /* GPUs of one kind cut the same blocks from the same points. */

@@ -113,7 +113,8 @@ static double half_rate(const shared_run *r, uint32_t half) {
 /* Seconds that the heavy end would take for the entries before the i-th sample. */
 static double heavy_seconds(const shared_run *r, uint32_t i, const double rates[2]) {
   const kith_deque *deque = &r->h->deque;
-  double middle = (double)deque->work[r->sample.entries[r->sample.n / 2]];
+  uint32_t half = r->sample.n / 2;
+  double middle = (double)deque->work[r->sample.entries[half]];
   double work = (double)deque->work[r->sample.entries[i]];
   return work < middle ? work / rates[0] : middle / rates[0] + (work - middle) / rates[1];
 }

@@ -189,10 +189,43 @@ static void test_long_rows(kith_context *ctx) {
   cloud_free(&a);
 }
 
+/* A crowd around a corner of a periodic box, among others with few neighbours: rows are collected, and those of
+ * the crowd are too long for the buffers of a thread. With distances they are counted and filled. */
+static void test_long_rows_in_a_box(kith_context *ctx) {
+  enum { CROWD = 1100, OTHERS = 12000, DIM = 6 };
+  static const double BOX[DIM] = {1, 1, 1, 1, 1, 1};
+  for (int variant = 0; variant < 4; variant++) {
+    cloud a = cloud_new(CROWD + OTHERS, DIM, variant / 2 ? KITH_F64 : KITH_F32);
+    uint64_t state = 7;
+    for (uint64_t i = 0; i < a.points.n; i++)
+      for (uint32_t c = 0; c < DIM; c++) {
+        double x = random_unit(&state);
+        double near_corner = x / 64 < 1.0 / 128 ? x / 64 : 1 - x / 128;
+        cloud_set(&a, i, c, i < CROWD ? near_corner : x);
+      }
+    kith_join_options options = kith_join_options_init(0.25);
+    options.box = BOX;
+    options.n_box = DIM;
+    options.half = variant % 2;
+    kith_table *once = table_of(ctx, &a.points, NULL, options);
+    options.distances = 1;
+    kith_table *filled = table_of(ctx, &a.points, NULL, options);
+    bool same = once->n_pairs == filled->n_pairs &&
+                memcmp(once->offsets, filled->offsets, (a.points.n + 1) * sizeof(uint64_t)) == 0 &&
+                memcmp(once->neighbors, filled->neighbors, filled->n_pairs * sizeof(uint32_t)) == 0;
+    CHECK(same, "long rows in a box, variant %d: %llu pairs collected, %llu filled", variant,
+          (unsigned long long)once->n_pairs, (unsigned long long)filled->n_pairs);
+    kith_table_destroy(once);
+    kith_table_destroy(filled);
+    cloud_free(&a);
+  }
+}
+
 void test_crowds(void) {
   kith_context *ctx = context_new(NULL, 2, 256 << 20);
   test_work(ctx);
   test_long_rows(ctx);
+  test_long_rows_in_a_box(ctx);
   kith_context_destroy(ctx);
   test_corners();
 }

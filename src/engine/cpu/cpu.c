@@ -444,29 +444,43 @@ static void order_collected(visit *v, uint32_t *row, uint32_t length) {
     kith_order_row(v->lane, row, NULL, length);
 }
 
-/* A tile with long rows, or after one: counts them, then fills them where they belong in the pool. */
-static void collect_long_rows(visit *v) {
+/* The lengths of the tile's rows: lane->degrees. Of a tile that may have met its candidates already. */
+static void count_collected(visit *v) {
   kith_lane *lane = v->lane;
   const uint32_t *self = lane->tile.self;
+  kith_lane_open_tile(lane);
   lane->tile.self = NULL;
   v->operation = KITH_DO_DEGREES;
   count_rows(v);
+  v->operation = KITH_DO_COLLECT;
   lane->tile.self = self;
+}
+
+/* Fills rows of these lengths, one behind the other. */
+static void fill_collected(visit *v, uint32_t *row) {
+  kith_lane *lane = v->lane;
+  kith_lane_open_tile(lane);
+  uint32_t *next = row;
+  for (uint32_t q = 0; q < lane->tile.n_queries; next += lane->degrees[q++])
+    lane->rows.next[q] = next;
+  memset(lane->self, 0xFF, sizeof lane->self);
   v->operation = KITH_DO_FILL;
+  meet_all_runs(v);
+  v->operation = KITH_DO_COLLECT;
+  for (uint32_t q = 0; q < lane->tile.n_queries; row += lane->degrees[q++])
+    order_collected(v, row, lane->degrees[q]);
+}
+
+/* A tile with long rows, or after one: counts them, then fills them where they belong in the pool. */
+static void collect_long_rows(visit *v) {
+  kith_lane *lane = v->lane;
+  count_collected(v);
   v->too_long = false;
   for (uint32_t q = 0; q < lane->tile.n_queries; q++)
     v->too_long = v->too_long || lane->degrees[q] > KITH_COLLECT_LIMIT;
   uint64_t at;
-  if (reserve_rows(v, lane->degrees, &at)) {
-    uint32_t *begin = v->work->pool->ids + at;
-    for (uint32_t q = 0; q < lane->tile.n_queries; begin += lane->degrees[q++])
-      lane->rows.next[q] = begin;
-    memset(lane->self, 0xFF, sizeof lane->self);
-    meet_all_runs(v);
-    for (uint32_t q = 0; q < lane->tile.n_queries; q++)
-      order_collected(v, lane->rows.next[q] - lane->degrees[q], lane->degrees[q]);
-  }
-  v->operation = KITH_DO_COLLECT;
+  if (reserve_rows(v, lane->degrees, &at))
+    fill_collected(v, v->work->pool->ids + at);
 }
 
 /* Looks for rows in the lane's buffers, then moves them to the pool. */
@@ -478,7 +492,7 @@ static void collect_short_rows(visit *v) {
   meet_all_runs(v);
   if (v->too_long)
     return;
-  uint32_t lengths[KITH_TILE_QUERIES];
+  uint32_t lengths[KITH_TILE_QUERIES] = {0};
   for (uint32_t q = 0; q < lane->tile.n_queries; q++)
     lengths[q] = (uint32_t)(lane->rows.next[q] - collected_row(lane, q));
   uint64_t at;

@@ -301,12 +301,16 @@ static uint32_t cut_from_row(kith_lane *lane, uint32_t at, const kith_work *work
 
 uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t at, const kith_work *work) {
   at = lane->ego ? kith_ego_next_tile(lane, at, work) : cut_from_row(lane, at, work);
+  kith_lane_open_tile(lane);
+  return at;
+}
+
+void kith_lane_open_tile(kith_lane *lane) {
   lane->tile.n_candidates = 0;
   lane->box_known = false;
   choose_test(lane);
   kith_lane_stage_queries(lane);
   kith_lane_choose_sieve(lane);
-  return at;
 }
 
 static kith_run run_of_step(kith_lane *lane, uint32_t s) {

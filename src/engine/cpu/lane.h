@@ -102,6 +102,10 @@ uint32_t kith_lane_capacity(uint32_t dim);
  * [first_row, end_row). Returns where it ends; the tile may be empty. */
 uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t at, const kith_work *work);
 
+/* Makes the tile ready to meet its candidates. Its images in a periodic box leave it moved, so a tile that is
+ * to meet them all once more must be opened again. */
+void kith_lane_open_tile(kith_lane *lane);
+
 /* Run r of the current tile: in a grid, that of a step. */
 kith_run kith_lane_run(kith_lane *lane, uint32_t r);
 

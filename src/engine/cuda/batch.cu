@@ -221,6 +221,7 @@ private:
   void list();
   join_args arguments(operation op) const;
   void count();
+  void make_records();
   void find_degrees(operation op, bool all_pairs);
   void find_lengths();
   void find_table_rows();
@@ -294,13 +295,23 @@ void running_batch::count() {
   j.launch_images(args, COUNT);
 }
 
+/* Where there is no room for them, rows are filled after they are counted. */
+void running_batch::make_records() {
+  try {
+    lane.records = session.make<record>(j.pool_capacity(), "pairs");
+  } catch (const failure &f) {
+    if (f.status != KITH_ERR_BUDGET && f.status != KITH_ERR_MEMORY)
+      throw;
+  }
+}
+
 /* The degrees, left on the device; with COLLECT also the pairs, as far as the records reach. */
 void running_batch::find_degrees(operation op, bool all_pairs) {
   join_args args = arguments(DEGREES);
   args.half = args.half && !all_pairs;
   args.drop_self = args.drop_self && !all_pairs;
   if (op == COLLECT && !lane.records.get())
-    lane.records = session.make<record>(j.pool_capacity(), "pairs");
+    make_records();
   args.pool = pool{lane.records.get(), lane.records.size(), (unsigned long long *)(lane.total.get() + 1)};
   j.launch_tiles(args, lane.records.size() > 0 && op == COLLECT ? COLLECT : DEGREES);
   if (j.has_box())
@@ -403,11 +414,17 @@ void running_batch::upload_table() {
   j.blocks.run = batch.run;
 }
 
-/* Puts work on the stream, and waits for it and for what it counted. */
+/* Puts work on the stream, and waits for it and for what it counted. What was put there before a failure is
+ * waited for, too: it reads memory of the lane, which its next batch writes. */
 template <typename F> void running_batch::queue(F work) {
   {
     std::lock_guard<std::mutex> hold(j.blocks.queueing);
-    work();
+    try {
+      work();
+    } catch (const failure &) {
+      cudaStreamSynchronize(session.stream);
+      throw;
+    }
     check(cudaMemcpyAsync(lane.numbers, lane.total.get(), 2 * sizeof *lane.numbers, cudaMemcpyDeviceToHost,
                           session.stream),
           "a batch");

@@ -16,10 +16,11 @@ static const char LIBRARY[] = "libkith_cuda.so";
 
 /* Which joins are a GPU's: of so many points, if it is awake; of more, if it must be woken up first, since they
  * would be over on the CPU before. Beyond 8 dimensions the CPU joins all with all, which takes longer: so many
- * columns of pairs a second, on a thread. */
+ * columns of pairs take 16 threads as long as waking a GPU up. (Not the threads that there are: the engine
+ * would then depend on them, and with it the order within rows.) */
 enum { AWAKE_POINTS = 10000, ASLEEP_POINTS = 1000000, HIGH_DIM = 9 };
 static const double START_SECONDS = 0.3;
-static const double COLUMNS_PER_SECOND = 2e11;
+static const double LONG_COLUMNS = 1e12;
 
 /* ---- loading ------------------------------------------------------------------------------------------- */
 
@@ -127,10 +128,19 @@ static kith_status open_session(kith_context *ctx, uint32_t number) {
   return KITH_OK;
 }
 
-static bool is_long_on_cpu(const kith_context *ctx, uint64_t n_points, uint32_t dim) {
-  double columns = (double)n_points * (double)n_points * dim;
-  bool long_high = dim >= HIGH_DIM && columns > START_SECONDS * COLUMNS_PER_SECOND * ctx->threads;
+static bool is_long_on_cpu(uint64_t n_points, uint32_t dim) {
+  bool long_high = dim >= HIGH_DIM && (double)n_points * (double)n_points * dim > LONG_COLUMNS;
   return n_points >= ASLEEP_POINTS || long_high;
+}
+
+/* Wakes the first GPU up, unless that has failed before. */
+static bool wake_gpu(kith_context *ctx) {
+  if (ctx->gpus.unusable || !kith_cuda_load(NULL))
+    return false;
+  ctx->gpus.unusable = open_session(ctx, 0) != KITH_OK;
+  if (ctx->gpus.unusable)
+    ctx->message[0] = '\0'; /* nobody has asked for it */
+  return !ctx->gpus.unusable;
 }
 
 /* A GPU is woken up for a join that is long enough, or once the short ones before it have taken as long
@@ -141,8 +151,8 @@ bool kith_cuda_wanted(kith_context *ctx, uint64_t n_points, uint32_t dim, bool d
   if (device_memory || n_points < AWAKE_POINTS)
     return device_memory;
   bool awake = ctx->gpus.n > 0 && ctx->gpus.list[0].session;
-  bool worth_waking = is_long_on_cpu(ctx, n_points, dim) || ctx->gpus.missed_seconds > START_SECONDS;
-  return (awake || worth_waking) && kith_cuda_load(NULL) && open_session(ctx, 0) == KITH_OK;
+  bool worth_waking = is_long_on_cpu(n_points, dim) || ctx->gpus.missed_seconds > START_SECONDS;
+  return awake || (worth_waking && wake_gpu(ctx));
 }
 
 void kith_cuda_missed(kith_context *ctx, uint64_t n_points, double seconds) {
