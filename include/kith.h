@@ -317,7 +317,7 @@ typedef struct kith_join_options {
 KITH_API kith_join_options kith_join_options_init(double eps);
 
 /* What one engine did in a join that several share, all passes over the queries together: a neighbour table
- * takes two, one to count and one to fill. */
+ * takes two, one to count and one to fill, unless its rows are collected in one. */
 typedef struct kith_engine_report {
   char name[16]; /* "cpu", "cuda 0" */
   uint64_t batches, queries, candidates, pairs;
@@ -479,10 +479,10 @@ KITH_API kith_status kith_plan_join(kith_context *ctx, const kith_points *a, con
 
 /* Engines. "cpu" runs everywhere. "cuda" runs on an NVIDIA GPU and needs libkith_cuda.so, which is looked for
  * beside libkith or the program, in ../lib from there, then where the system looks; the environment variable
- * KITH_CUDA_LIBRARY names it outright. "auto" takes the GPU if points are in
- * its memory already; for a million points and more, and for fewer in many dimensions; and, once the context
- * has used the GPU, or has spent longer on short joins than waking it up takes (0.3 s), for 10,000 points and
- * more. Otherwise, and wherever the GPU cannot do it, it takes the CPU.
+ * KITH_CUDA_LIBRARY names it outright. "auto" takes the GPU if points are in its memory already; for a million
+ * points and more, and for fewer in many dimensions; and, once the context has used the GPU, or has spent
+ * longer on short joins than waking it up takes (0.3 s), for 10,000 points and more. Otherwise, and wherever
+ * the GPU cannot do it, it takes the CPU.
  *
  * Device memory. Points whose `device` is 1 + i are read from the memory of CUDA device i, which must be the
  * context's: what cudaMalloc gave, on the legacy default stream or synchronised before the call. With on_device

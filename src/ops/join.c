@@ -162,13 +162,17 @@ static kith_status fill_table(kith_join *j, kith_table *table, uint64_t *offsets
   return kith_join_run(j, &work);
 }
 
+/* Rows are collected without distances; and in a periodic box GPUs look for images row by row. */
+static bool can_collect(const kith_join *j) {
+  return !j->options.distances && !j->engine->all_pairs && !(j->shared && j->space.lattice.n > 0);
+}
+
 /* Whether rows are better collected than looked for twice: where tests are many beside the neighbours (of one
  * set an estimate meets pairs once, and counts them twice). Where these are few, collecting costs nothing. */
 static bool collecting_pays(const kith_join *j, const kith_estimate *estimate) {
   enum { TESTS_PER_PAIR = 4 };
-  bool able = !j->options.distances && !j->engine->all_pairs && !(j->shared && j->space.lattice.n > 0);
   bool few = kith_join_pairs_of_estimate(j, estimate->pairs) < 2 * (double)j->a->n;
-  return able && (few || estimate->tested > TESTS_PER_PAIR * estimate->pairs);
+  return can_collect(j) && (few || estimate->tested > TESTS_PER_PAIR * estimate->pairs);
 }
 
 /* Ids that a pool must hold, to hold all pairs: some more than there seem to be. */
@@ -306,7 +310,7 @@ static bool is_worth_recording(const kith_join *j, double seconds) {
 static uint64_t few_capacity(const kith_join *j, const kith_estimate *estimate) {
   double capacity = expected_pool(j, estimate);
   bool few = capacity < 2 * (double)j->a->n + 4096 && capacity < UINT32_MAX;
-  return few && !j->options.distances && !j->engine->all_pairs ? (uint64_t)capacity : 0;
+  return few && can_collect(j) ? (uint64_t)capacity : 0;
 }
 
 /* Few neighbours: the whole table is collected, within the budget, and given to the sink at once. *done is

@@ -211,7 +211,7 @@ static uint64_t near_along(const kith_lane *lane, uint32_t i, double by) {
 }
 
 static uint64_t near_in_image(const kith_lane *lane, const kith_shift *shift, near_queries *near) {
-  uint64_t bits = UINT64_MAX >> ((KITH_TILE_QUERIES - lane->tile.n_queries) % 64);
+  uint64_t bits = UINT64_MAX >> ((KITH_TILE_QUERIES - lane->tile.n_queries) % 64); /* there is a query */
   for (uint32_t i = 0; i < lane->lattice.n; i++) {
     if (shift->by[i] == 0)
       continue;

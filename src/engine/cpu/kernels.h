@@ -135,7 +135,4 @@ extern const kith_kernel_table kith_kernels_scalar, kith_kernels_scalar_1, kith_
 extern const kith_kernel_table kith_kernels_avx2, kith_kernels_avx2_1, kith_kernels_avx2_max;
 extern const kith_kernel_table kith_kernels_avx512, kith_kernels_avx512_1, kith_kernels_avx512_max;
 
-/* The kernels to use for an instruction set and a norm. */
-const kith_kernel_table *kith_kernels_for(kith_isa_level isa, kith_norm norm);
-
 #endif

@@ -95,6 +95,10 @@ enum { KITH_SORT_CAPACITY = 16384 };
 /* Neighbours that rows may have to be collected in the lane's buffers. */
 enum { KITH_COLLECT_LIMIT = 1024 };
 
+/* A lane of a task, in so many bytes that are the caller's (make_lane.c). */
+size_t kith_lane_bytes(const kith_task *task);
+void kith_lane_make(kith_lane *lane, const kith_task *task, kith_isa_level isa, char *buffer);
+
 /* Candidates that fit in the staging buffers: about 24 KiB of float coordinates. */
 uint32_t kith_lane_capacity(uint32_t dim);
 

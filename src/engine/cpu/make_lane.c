@@ -1,0 +1,110 @@
+/* Making a lane: which kernels it calls, and where in its memory its buffers lie. See lane.h. */
+#include "engine/cpu/ego.h"
+#include "engine/cpu/images.h"
+#include "engine/cpu/lane.h"
+
+/* The kernels to use for an instruction set and a norm. */
+static const kith_kernel_table *kernels_for(kith_isa_level isa, kith_norm norm) {
+  static const kith_kernel_table *const tables[][3] = {
+    [KITH_ISA_SCALAR] = {&kith_kernels_scalar, &kith_kernels_scalar_1, &kith_kernels_scalar_max},
+#if defined(__x86_64__)
+    [KITH_ISA_AVX2] = {&kith_kernels_avx2, &kith_kernels_avx2_1, &kith_kernels_avx2_max},
+    [KITH_ISA_AVX512] = {&kith_kernels_avx512, &kith_kernels_avx512_1, &kith_kernels_avx512_max},
+#endif
+  };
+  return tables[isa][norm];
+}
+
+/* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
+typedef struct lane_layout {
+  uint32_t stride;
+  size_t queries, candidates, ids, positions, cursors, ego, origin, box, near_box, shift, sieve, collected,
+      sort_items, total; /* where each begins */
+} lane_layout;
+
+static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static size_t coordinate_width(const kith_task *task) {
+  return task->candidates->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
+}
+
+static lane_layout layout_lane(const kith_task *task) {
+  uint32_t dim = task->candidates->dim;
+  uint32_t capacity = kith_lane_capacity(dim);
+  size_t width = coordinate_width(task);
+  lane_layout layout = {.stride = capacity + 64 / sizeof(float)};
+  layout.candidates = round_up(dim * width * KITH_TILE_QUERIES) + 64;
+  layout.ids = layout.candidates + round_up(dim * width * layout.stride);
+  layout.positions = layout.ids + round_up(sizeof(uint32_t) * layout.stride);
+  layout.cursors = layout.positions + round_up(sizeof(uint32_t) * layout.stride);
+  layout.ego = layout.cursors + (task->stencil ? round_up(sizeof(kith_cursor) * task->stencil->n_steps) : 0);
+  layout.origin = layout.ego + (task->ego ? round_up(sizeof(kith_ego_walk)) : 0);
+  layout.box = layout.origin + round_up(sizeof(double) * dim);
+  layout.near_box = layout.box + round_up(2 * sizeof(double) * dim);
+  layout.shift = layout.near_box + round_up(2 * sizeof(double) * dim);
+  layout.sieve = layout.shift + round_up(sizeof(double) * dim);
+  layout.collected = layout.sieve + round_up(2 * sizeof(float) * dim);
+  size_t collected = sizeof(uint32_t) * (KITH_COLLECT_LIMIT + capacity) * KITH_TILE_QUERIES;
+  layout.sort_items = layout.collected + round_up(collected);
+  layout.total = layout.sort_items + (task->sorted ? sizeof(uint64_t) * 2 * KITH_SORT_CAPACITY : 0);
+  return layout;
+}
+
+size_t kith_lane_bytes(const kith_task *task) { return layout_lane(task).total; }
+
+void kith_lane_make(kith_lane *lane, const kith_task *task, kith_isa_level isa, char *buffer) {
+  uint32_t dim = task->candidates->dim;
+  lane_layout layout = layout_lane(task);
+  const kith_kernel_table *table = kernels_for(isa, task->predicate->norm);
+  uint32_t entry = dim <= KITH_KERNEL_DIMS ? dim : 0;
+  *lane = (kith_lane){
+      .task = task,
+      .table = table,
+      .filter_kernels = &table->f32[entry],
+      .exact_kernels = task->candidates->dtype == KITH_F32 ? &table->f32[entry] : &table->f64[entry],
+      .predicate = *task->predicate,
+      .index_width = coordinate_width(task),
+      .origin = (double *)(buffer + layout.origin),
+      .box = (double *)(buffer + layout.box),
+      .near_box = (double *)(buffer + layout.near_box),
+      .shift = (double *)(buffer + layout.shift),
+      .image_kernels = task->candidates->dtype == KITH_F32 ? &table->image_f32 : &table->image_f64,
+      .query_coords = buffer + layout.queries,
+      .candidate_coords = buffer + layout.candidates,
+      .candidate_ids = (uint32_t *)(buffer + layout.ids),
+      .candidate_positions = (uint32_t *)(buffer + layout.positions),
+      .n_runs = task->stencil ? task->stencil->n_steps : 0,
+      .own_run = task->stencil ? task->stencil->own : 0,
+      .ego = task->ego ? (kith_ego_walk *)(buffer + layout.ego) : NULL,
+      .cursors = (kith_cursor *)(buffer + layout.cursors),
+      .collected = (uint32_t *)(buffer + layout.collected),
+      .sort_items = (uint64_t *)(buffer + layout.sort_items),
+      .row = UINT32_MAX,
+      .id_window = task->candidates->id_end,
+      .capacity = kith_lane_capacity(dim)};
+  lane->tile = (kith_tile){.dim = dim,
+                           .stride = layout.stride,
+                           .queries = lane->query_coords,
+                           .candidates = lane->candidate_coords,
+                           .starts = lane->starts,
+                           .limits = lane->limits,
+                           .query_ids = lane->queries.ids,
+                           .candidate_ids = lane->candidate_ids};
+  for (uint32_t q = 0; q < KITH_TILE_QUERIES; q++) {
+    lane->starts[q] = task->predicate->minus_limit;
+    lane->limits[q] = task->predicate->limit;
+  }
+  lane->sieve = (kith_sieve){.from_stride = task->candidates->stride,
+                             .origin = lane->origin,
+                             .low = (float *)(buffer + layout.sieve),
+                             .high = (float *)(buffer + layout.sieve) + dim,
+                             .to_stride = layout.stride};
+  lane->truth = (kith_truth){.queries = task->queries->coords,
+                             .candidates = task->candidates->coords,
+                             .is_f64 = task->candidates->dtype == KITH_F64,
+                             .query_stride = task->queries->stride,
+                             .candidate_stride = task->candidates->stride,
+                             .query_positions = lane->queries.positions,
+                             .candidate_positions = lane->candidate_positions};
+  kith_images_open(lane);
+}
