@@ -94,6 +94,11 @@ static inline KITH_DEVICE uint32_t kith_grid_cell(const kith_grid *grid, uint32_
   return (uint32_t)(cell > 0 ? (cell < last ? cell : last) : 0);
 }
 
+/* The side of cells, but for those along a row, which have one of their own. */
+static inline double kith_grid_row_side(const kith_grid *grid) {
+  return grid->k > 1 ? grid->side[1] : grid->side[0];
+}
+
 /* Whether a cell in grid dimension j is one of the even ones: its points differ by at most its side there. */
 static inline KITH_DEVICE bool kith_grid_is_even(const kith_grid *grid, uint32_t j, int64_t cell) {
   if (!grid->tails[j])

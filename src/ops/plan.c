@@ -29,10 +29,11 @@ static double predict_seconds(const kith_join *j, kith_what what, const kith_est
 }
 
 static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
-  plan->index_dims = j->gpu.index_dims;
-  memcpy(plan->dims, j->gpu.dims, sizeof plan->dims);
-  plan->cell_side = j->gpu.cell_side;
-  plan->cell_width = j->gpu.cell_width;
+  const kith_grid *grid = &j->gpu.grid;
+  plan->index_dims = grid->k;
+  memcpy(plan->dims, grid->dims, grid->k * sizeof *grid->dims);
+  plan->cell_side = kith_grid_row_side(grid);
+  plan->cell_width = grid->side[0];
   plan->cells = j->gpu.cells;
   plan->runs = j->gpu.runs;
   if (j->options.kernel == KITH_KERNEL_POINT) {
@@ -58,7 +59,7 @@ static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
            "Cut dimensions: %u of %u, those of largest variance, in cells of %.3g eps, and tiles of %u "
            "queries: that "
            "costs least, at %.3g tests a query in a sample.\n",
-           plan->index_dims, plan->dim, j->gpu.cell_side / j->predicate.reach, j->gpu.tile_queries,
+           plan->index_dims, plan->dim, plan->cell_side / j->predicate.reach, j->gpu.tile_queries,
            j->gpu.candidates);
 }
 
@@ -76,7 +77,7 @@ static void describe_engine(const kith_join *j, kith_plan *plan) {
 static void describe_grid(const kith_join *j, kith_plan *plan) {
   plan->index_dims = j->grid.k;
   memcpy(plan->dims, j->grid.dims, j->grid.k * sizeof *plan->dims);
-  plan->cell_side = j->grid.k > 1 ? j->grid.side[1] : j->grid.side[0];
+  plan->cell_side = kith_grid_row_side(&j->grid);
   plan->cell_width = j->grid.side[0];
   plan->cells = j->index_b.n_cells;
   plan->rows = j->index_b.n_rows;

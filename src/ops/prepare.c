@@ -214,21 +214,52 @@ bool kith_join_needs_gpu(const kith_join *j) {
   return uses_device_memory(j) || j->options.kernel != KITH_KERNEL_AUTO;
 }
 
+static bool wants_to_share(const kith_context *ctx) {
+  return ctx->engine == KITH_ENGINE_HYBRID || ctx->gpus.all || ctx->gpus.n > 1;
+}
+
 /* What a GPU cannot do: points find their places in a space, and embedded metrics their distances, on the CPU.
- * NULL: it can. */
+ * A GPU alone finds places in a periodic box itself. NULL: it can. */
 static const char *beyond_gpu(const kith_join *j) {
   bool on_device = j->a->device || j->b->device;
   if (kith_space_is_embedded(&j->space) && on_device)
     return "this metric on points in the memory of a GPU: give it points in host memory";
-  if (j->space.lattice.n > 0 && on_device)
-    return "periodic boxes on points in the memory of a GPU: give it points in host memory";
+  if (j->space.lattice.n > 0 && on_device && wants_to_share(j->ctx))
+    return "periodic boxes on points in the memory of a GPU, if it is to share the join: give it points in "
+           "host "
+           "memory";
   if (kith_space_is_embedded(&j->space) && j->options.distances && j->options.on_device)
     return "distances of this metric in the memory of a GPU: ask for a table in host memory";
   return NULL;
 }
 
+/* Replaces the points by how they lie in their space, once. */
+static kith_status embed(kith_join *j) {
+  const kith_points *sets[2] = {j->a, j->b};
+  bool has_places = kith_space_is_embedded(&j->space) || j->space.lattice.n > 0;
+  if (!has_places || j->is_embedded)
+    return KITH_OK;
+  double began = kith_seconds();
+  for (int i = 0; i < (j->one_set ? 1 : 2); i++) {
+    kith_free(j->owned[i]); /* of a try that failed */
+    kith_status status = kith_space_embed(j->ctx, &j->space, sets[i], i ? "b" : "a", j->options.skip_invalid,
+                                          &j->embedded[i], &j->owned[i]);
+    if (status)
+      return status;
+  }
+  j->a = &j->embedded[0];
+  j->b = j->one_set ? j->a : &j->embedded[1];
+  j->is_embedded = true;
+  j->seconds_embed = kith_seconds() - began;
+  return KITH_OK;
+}
+
 kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out) {
   const kith_join_options *opt = &j->options;
+  bool wraps = j->space.lattice.n > 0 && !wants_to_share(j->ctx);
+  kith_status status = wraps ? KITH_OK : embed(j);
+  if (status)
+    return status;
   kith_cuda_spec spec = {.a = *j->a,
                          .b = *j->b,
                          .one_set = j->one_set,
@@ -250,7 +281,7 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
                          .predicate = j->predicate,
                          .limits = j->limits};
   kith_stage_begin(j->ctx, "index", 0.05);
-  kith_status status = kith_engine_cuda_create(j->ctx, gpu, &spec, &j->space, &j->gpu, out);
+  status = kith_engine_cuda_create(j->ctx, gpu, &spec, &j->space, &j->gpu, out);
   if (status)
     return status;
   j->on_gpu = true;
@@ -258,8 +289,8 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
   j->report.seconds_plan = j->gpu.seconds_plan + j->seconds_embed;
   j->report.seconds_index = j->gpu.seconds_index;
   j->report.cells = j->gpu.cells;
-  j->report.index_dims = j->gpu.index_dims;
-  j->report.cell_side = j->gpu.cell_side;
+  j->report.index_dims = j->gpu.grid.k;
+  j->report.cell_side = kith_grid_row_side(&j->gpu.grid);
   return kith_check_cancel(j->ctx);
 }
 
@@ -277,6 +308,8 @@ kith_status kith_join_prepare_cpu(kith_join *j) {
   if (j->options.kernel != KITH_KERNEL_AUTO)
     return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
                      "the kernels tile and point are those of a GPU: choose the engine cuda");
+  if ((status = embed(j)))
+    return status;
   double began = kith_seconds();
   if ((status = look_at_points(j)) || (status = choose(j)))
     return status;
@@ -294,25 +327,8 @@ kith_status kith_join_prepare_cpu(kith_join *j) {
   j->report.seconds_index = kith_seconds() - planned;
   j->report.cells = j->index_b.n_cells;
   j->report.index_dims = j->grid.k;
-  j->report.cell_side = j->grid.k > 1 ? j->grid.side[1] : j->grid.side[0];
+  j->report.cell_side = kith_grid_row_side(&j->grid);
   return kith_check_cancel(j->ctx);
-}
-
-/* Replaces the points by how they lie in their space. */
-static kith_status embed(kith_join *j) {
-  const kith_points *sets[2] = {j->a, j->b};
-  bool skip = j->options.skip_invalid;
-  if (!kith_space_is_embedded(&j->space) && j->space.lattice.n == 0)
-    return KITH_OK;
-  for (int i = 0; i < (j->one_set ? 1 : 2); i++) {
-    kith_status status =
-        kith_space_embed(j->ctx, &j->space, sets[i], i ? "b" : "a", skip, &j->embedded[i], &j->owned[i]);
-    if (status)
-      return status;
-  }
-  j->a = &j->embedded[0];
-  j->b = j->one_set ? j->a : &j->embedded[1];
-  return KITH_OK;
 }
 
 /* Where every query has its own eps: their limits, and the largest of them all as the predicate's. */
@@ -362,10 +378,6 @@ static kith_status make_predicate(kith_join *j) {
       which, j->options.eps, lattice->height / 2);
 }
 
-static bool wants_to_share(const kith_context *ctx) {
-  return ctx->engine == KITH_ENGINE_HYBRID || ctx->gpus.all || ctx->gpus.n > 1;
-}
-
 static uint64_t count_points(const kith_join *j) { return j->a->n + (j->one_set ? 0 : j->b->n); }
 
 static kith_status prepare(kith_join *j, const kith_join_options *options) {
@@ -383,12 +395,8 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
   const char *beyond = beyond_gpu(j);
   if (beyond) /* all of it is about the memory of a GPU, which the CPU has no use for */
     return kith_fail(ctx, KITH_ERR_UNSUPPORTED, "the engine cuda does not know %s", beyond);
-  double began = kith_seconds();
-  if ((status = embed(j)))
-    return status;
-  j->seconds_embed = kith_seconds() - began;
   bool on_cpu = j->options.algorithm == KITH_ALGORITHM_EGO && ctx->engine != KITH_ENGINE_HYBRID;
-  if (on_cpu || !kith_cuda_wanted(ctx, count_points(j), j->a->dim, kith_join_needs_gpu(j)))
+  if (on_cpu || !kith_cuda_wanted(ctx, count_points(j), j->space.dim, kith_join_needs_gpu(j)))
     return kith_join_prepare_cpu(j);
   status = wants_to_share(ctx) ? kith_join_prepare_shared(j) : kith_join_prepare_gpu(j, 0, &j->engine);
   return status && may_fall_back(j, status) ? kith_join_prepare_cpu(j) : status;

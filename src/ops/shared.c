@@ -41,6 +41,14 @@ static void name_gpu(const kith_context *ctx, uint32_t i, char name[16]) {
     snprintf(name, 16, "cuda%u-%u", device, same + 1);
 }
 
+/* From which end of the deque an engine takes. A fixed partition is the paper's: heavy queries are the GPU's.
+ * When engines take what they can, they are better off the other way round (docs/performance.md): a thread
+ * needs as long to look up few candidates as many, where the lanes of a GPU look them up side by side. */
+static kith_end end_of(const kith_join *j, bool gpu) {
+  bool heavy = gpu == (j->options.partition != KITH_PARTITION_DYNAMIC);
+  return heavy ? KITH_HEAVY_END : KITH_LIGHT_END;
+}
+
 static kith_status add_gpus(kith_join *j, kith_hybrid_spec *spec) {
   bool hybrid = j->ctx->engine == KITH_ENGINE_HYBRID;
   uint32_t gpus = 0;
@@ -51,7 +59,7 @@ static kith_status add_gpus(kith_join *j, kith_hybrid_spec *spec) {
     name_gpu(j->ctx, i, name);
     status = kith_join_prepare_gpu(j, i, &engine);
     if (engine)
-      add_member(spec, engine, KITH_HEAVY_END, name);
+      add_member(spec, engine, end_of(j, true), name);
     else if (is_its_own_failure(status) && (hybrid || i + 1 < gpus || spec->n_members > 0)) {
       note_failure(j, name);
       status = KITH_OK;
@@ -76,7 +84,7 @@ static kith_status add_cpu(kith_join *j, kith_hybrid_spec *spec) {
   if (j->all_with_all)
     kith_engine_destroy(j->engine);
   else
-    add_member(spec, j->engine, KITH_LIGHT_END, "cpu");
+    add_member(spec, j->engine, end_of(j, false), "cpu");
   j->engine = NULL;
   return KITH_OK;
 }

@@ -1,6 +1,6 @@
 /* The deque: the blocks of a join's queries, most work first, taken from both ends by engines that share it.
  *
- * Fast engines take from the heavy end, where queries have many candidates; the others from the light end. A
+ * Some engines take from the heavy end, where queries have many candidates; the others from the light end. A
  * slice that was taken is either done or given back, for others to take. Who finds the deque empty while slices
  * are under way waits: one of them may come back.
  *

@@ -1,10 +1,8 @@
 /* Several engines on one join: an engine made of engines.
  *
  * The queries are cut into blocks by the first of its members, ordered by how many candidates they have, and
- * taken from both ends of a deque (deque.h): at first GPUs from the heavy end, the CPU's threads from the light
- * end; then all try the other one, and heavy blocks go to those who gain more by them (slices.c). How
- * much a member takes at once follows from what is left and from how fast everybody was so far: less and less,
- * so that all end together. A member that fails gives its slice back and leaves; the others finish.
+ * taken from both ends of a deque (deque.h). How much a member takes at once follows from what is left and from
+ * how fast everybody was so far (slices.c): less and less, so that all end together. A member that fails gives its slice back and leaves; the others finish.
  *
  * With a fixed partition (a part of the queries, or of the candidates, to each end) the parts follow from a
  * sample of the blocks, which every member runs first.

@@ -11,12 +11,6 @@ typedef enum manner {
   TAKES_LISTS,  /* its positions are others: `list` has them, block by block, ascending in each */
 } manner;
 
-/* What a member did at one end of the deque. */
-typedef struct pace {
-  uint64_t slices;
-  double work, seconds;
-} pace;
-
 typedef struct member {
   kith_member public;
   manner manner;
@@ -28,9 +22,8 @@ typedef struct member {
   double max_work; /* of a slice: halved when memory did not suffice, doubled when it did */
   uint64_t slices; /* begun */
   kith_engine_report done;
-  double work;   /* done, as the deque has it */
-  pace paces[2]; /* at each end */
-  double ended;  /* when its last slice was done */
+  double work;  /* done, as the deque has it */
+  double ended; /* when its last slice was done */
   bool gone;
 } member;
 
@@ -47,10 +40,9 @@ typedef struct hybrid {
   kith_deque deque;
   bool has_deque;
   pthread_mutex_t lock;
-  bool ends_settled, ends_swapped; /* who takes from which end, in a deque that is not cut */
-  uint64_t runs;                   /* begun */
-  kith_status failed;              /* of the last member that left */
-  double imbalance, seconds;       /* sums over the runs */
+  uint64_t runs;             /* begun */
+  kith_status failed;        /* of the last member that left */
+  double imbalance, seconds; /* sums over the runs */
 } hybrid;
 
 /* Entries, here and there in the deque, that are run before a fixed partition is chosen: each by one member, in

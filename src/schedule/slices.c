@@ -1,61 +1,8 @@
-/* Slices of the deque: from which end a member takes them, how large they are, and what becomes of them. See
- * shared_run.h. */
+/* Slices of the deque: how large they are, and what becomes of them. See shared_run.h. */
 #include "schedule/shared_run.h"
 
 #include "base/clock.h"
 #include "base/trace.h"
-
-/* ---- where to take --------------------------------------------------------------------------------------- */
-
-static kith_end opposite(kith_end end) { return end == KITH_HEAVY_END ? KITH_LIGHT_END : KITH_HEAVY_END; }
-
-/* Slices at one end that tell how fast a member is there. */
-static bool has_seen(const member *m, kith_end end) {
-  uint64_t enough = m->lanes > 4 ? m->lanes / 4 : 1;
-  return m->paces[end].slices >= enough;
-}
-
-/* How much faster the members of an end are with heavy blocks than with light ones; false: nobody knows yet. */
-static bool find_liking(const hybrid *h, kith_end end, double *ratio) {
-  double rates[2] = {0, 0};
-  for (uint32_t i = 0; i < h->n_members; i++) {
-    const member *m = &h->members[i];
-    if (m->gone || m->public.end != end)
-      continue;
-    for (int e = 0; e < 2; e++) {
-      if (!has_seen(m, (kith_end)e))
-        return false;
-      rates[e] += m->paces[e].work / m->paces[e].seconds;
-    }
-  }
-  *ratio = rates[KITH_LIGHT_END] > 0 ? rates[KITH_HEAVY_END] / rates[KITH_LIGHT_END] : 0;
-  return true;
-}
-
-/* Once all members have seen both ends, heavy blocks go to those who gain more by them: where the CPU spends
- * its time on looking up few candidates, it is the CPU. That is settled once: the ends come closer to each
- * other. */
-static void settle_ends(hybrid *h) {
-  double ratio[2];
-  if (h->ends_settled || !find_liking(h, KITH_HEAVY_END, &ratio[KITH_HEAVY_END]) ||
-      !find_liking(h, KITH_LIGHT_END, &ratio[KITH_LIGHT_END]))
-    return;
-  h->ends_settled = true;
-  h->ends_swapped = ratio[KITH_LIGHT_END] > ratio[KITH_HEAVY_END];
-}
-
-/* The end to take from: a member's own at first, then the other one, to see, then as it was settled. With a
- * fixed partition everybody keeps to his end. */
-static kith_end choose_end(hybrid *h, const member *m) {
-  kith_end own = m->public.end;
-  if (h->deque.cut)
-    return own;
-  pthread_mutex_lock(&h->lock);
-  bool tries = !h->ends_settled && has_seen(m, own) && !has_seen(m, opposite(own));
-  bool other = tries || h->ends_swapped;
-  pthread_mutex_unlock(&h->lock);
-  return other ? opposite(own) : own;
-}
 
 /* ---- how much to take ------------------------------------------------------------------------------------ */
 
@@ -72,9 +19,14 @@ static double rate_of(const member *m) {
   return busy > 0 ? m->work / busy : m->public.rate;
 }
 
-/* Of what is left, half of a member's fair part, a lane: the other half is for when more is known. */
+/* A slice is so much of a member's fair part of what is left, a lane: the rest is for when more is known. To a
+ * thread of the CPU small slices cost nothing. */
+static const double PART_OF_GPU = 1.0 / 2;
+static const double PART_OF_CPU = 1.0 / 8;
+
 static kith_appetite find_appetite(hybrid *h, const member *m) {
   enum { UNKNOWN_PART = 32 };
+  bool gpu = m->manner == TAKES_BLOCKS;
   double left = (double)kith_deque_left(&h->deque, m->public.end);
   pthread_mutex_lock(&h->lock);
   double sum = 0;
@@ -86,17 +38,16 @@ static kith_appetite find_appetite(hybrid *h, const member *m) {
     known = known && (!counts || rate_of(other) > 0);
   }
   known = known && sum > 0;
-  double part = known ? rate_of(m) / sum / 2 : 1.0 / UNKNOWN_PART;
-  bool tries = !h->deque.cut && !h->ends_settled;
-  if (m->done.batches < m->lanes || tries) /* what it was said to do may not be so */
+  double part = known ? rate_of(m) / sum * (gpu ? PART_OF_GPU : PART_OF_CPU) : 1.0 / UNKNOWN_PART;
+  if (m->done.batches < m->lanes) /* what it was said to do may not be so */
     part /= 8;
   double most = m->max_work;
   double wanted = left * part / m->lanes;
   pthread_mutex_unlock(&h->lock);
-  if (m->manner == TAKES_BLOCKS && wanted < LEAST_OF_GPU)
+  if (gpu && wanted < LEAST_OF_GPU)
     wanted = LEAST_OF_GPU;
   return (kith_appetite){.work = wanted < most ? wanted : most,
-                         .pairs = m->manner == TAKES_BLOCKS ? PAIRS_OF_GPU : UINT64_MAX};
+                         .pairs = gpu ? PAIRS_OF_GPU : UINT64_MAX};
 }
 
 /* ---- a slice --------------------------------------------------------------------------------------------- */
@@ -130,16 +81,8 @@ void kith_shared_add_tally(kith_tally *sum, const kith_tally *tally) {
   sum->inside += tally->inside;
 }
 
-/* A slice as it was taken. */
-typedef struct taking {
-  kith_slice slice;
-  kith_end end;
-  double began;
-} taking;
-
-static void note_slice(shared_run *r, member *m, uint32_t lane, const taking *taken, const kith_tally *tally) {
-  kith_slice slice = taken->slice;
-  double began = taken->began;
+static void note_slice(shared_run *r, member *m, uint32_t lane, kith_slice slice, double began,
+                       const kith_tally *tally) {
   const kith_deque *deque = &r->h->deque;
   double now = kith_seconds();
   kith_trace_event event = {.track = m->track + lane,
@@ -155,16 +98,10 @@ static void note_slice(shared_run *r, member *m, uint32_t lane, const taking *ta
   m->done.queries += event.queries;
   m->done.candidates += event.candidates;
   m->done.pairs += tally->pairs;
-  double work = (double)(deque->work[slice.end] - deque->work[slice.begin]);
-  m->work += work;
+  m->work += (double)(deque->work[slice.end] - deque->work[slice.begin]);
   m->done.busy_seconds += (now - began) / m->lanes;
-  pace *p = &m->paces[taken->end];
-  p->slices++;
-  p->work += work;
-  p->seconds += (now - began) / m->lanes;
   m->max_work *= 2;
   m->ended = now;
-  settle_ends(r->h);
   kith_shared_add_tally(&r->tally, tally);
   pthread_mutex_unlock(&r->h->lock);
 }
@@ -225,23 +162,22 @@ static bool has_left(hybrid *h, const member *m) {
 
 void kith_shared_work_lane(shared_run *r, member *m, uint32_t lane, bool reports) {
   hybrid *h = r->h;
-  taking taken = {.end = choose_end(h, m)};
-  while (!has_left(h, m) && kith_deque_take(&h->deque, taken.end, find_appetite(h, m), &taken.slice)) {
+  kith_slice slice;
+  while (!has_left(h, m) && kith_deque_take(&h->deque, m->public.end, find_appetite(h, m), &slice)) {
     kith_tally tally = {0};
-    taken.began = kith_seconds();
-    kith_status status = try_slice(r, m, lane, taken.slice, &tally);
+    double began = kith_seconds();
+    kith_status status = try_slice(r, m, lane, slice, &tally);
     if (kith_cancelled(h->ctx)) {
       kith_deque_stop(&h->deque);
-      kith_deque_give_back(&h->deque, taken.slice);
+      kith_deque_give_back(&h->deque, slice);
       return;
     }
-    if (status && !settle_failure(h, m, status, taken.slice))
+    if (status && !settle_failure(h, m, status, slice))
       return;
     if (status)
       continue;
-    note_slice(r, m, lane, &taken, &tally);
+    note_slice(r, m, lane, slice, began, &tally);
     kith_deque_done(&h->deque);
-    taken.end = choose_end(h, m);
     if (reports)
       kith_shared_report(r);
   }

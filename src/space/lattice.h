@@ -34,7 +34,7 @@ kith_status kith_lattice_make(kith_context *ctx, const double *box, uint32_t n, 
 static inline KITH_DEVICE void kith_lattice_move(const kith_lattice *lattice, uint32_t i, double turns,
                                                  double *x) {
   for (uint32_t c = 0; c <= i; c++)
-    x[lattice->axis[c]] -= turns * lattice->vector[i][c];
+    x[lattice->axis[c]] = kith_add_product(x[lattice->axis[c]], -turns, lattice->vector[i][c]);
 }
 
 /* Whether a point lies in the brick along axis i: moving it there would leave it as it is, since a quotient

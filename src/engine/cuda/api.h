@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-enum { KITH_CUDA_API_VERSION = 6 };
+enum { KITH_CUDA_API_VERSION = 7 };
 
 typedef struct kith_cuda_error {
   char text[512];
@@ -53,7 +53,7 @@ typedef struct kith_cuda_spec {
   uint32_t threads_per_query; /* likewise: a power of two, at most 32 */
   kith_predicate predicate;   /* with the largest limit, if there are many: */
   const double *limits;       /* in host memory, by row of a; NULL: all have the predicate's */
-  kith_lattice lattice;       /* of a periodic box, which the points lie in; n is 0: there is none */
+  kith_lattice lattice;       /* of a periodic box, which the points are moved into; n is 0: there is none */
   double doubt;               /* kith_lattice_doubt */
   int sizes;                  /* distances are given as sizes, for the caller to convert */
   kith_cuda_stop stop;
@@ -67,11 +67,9 @@ typedef struct kith_cuda_info {
   uint64_t index_bytes;  /* device memory held */
   kith_grid grid;
   const kith_stencil *stencil; /* until the join is destroyed */
-  uint32_t dims[8];
-  uint32_t index_dims, runs;
-  uint32_t tile_queries; /* queries that share their candidates */
-  int dense;             /* all points are joined with all, on tensor cores */
-  double cell_side, cell_width;
+  uint32_t runs;
+  uint32_t tile_queries;        /* queries that share their candidates */
+  int dense;                    /* all points are joined with all, on tensor cores */
   double candidates, neighbors; /* per query, expected */
   double seconds_plan, seconds_index;
 } kith_cuda_info;
@@ -144,7 +142,6 @@ typedef struct kith_cuda_api {
                               kith_cuda_error *error);
   kith_status (*join_offsets)(kith_cuda_join *join, uint64_t *offsets, kith_cuda_tally *tally,
                               kith_cuda_error *error);
-  /* After join_offsets. */
   /* For joins that are shared with other engines. Cuts the queries into blocks; then gives, for n blocks,
    * begin[n + 1] positions, the candidates of each, and the ids of all positions: the arrays must stay. Pairs
    * with (i, i) and in both orders for KITH_CUDA_COUNT. */
@@ -153,6 +150,7 @@ typedef struct kith_cuda_api {
                              kith_cuda_error *error);
   kith_status (*join_batch)(kith_cuda_join *join, const kith_cuda_batch *batch, kith_cuda_tally *tally,
                             kith_cuda_times *times, kith_cuda_error *error);
+  /* After join_offsets. */
   kith_status (*join_fill)(kith_cuda_join *join, const kith_cuda_rows *rows, kith_cuda_error *error);
   /* The whole table in device memory, which then belongs to the caller: release with device_free. */
   kith_status (*join_table)(kith_cuda_join *join, kith_table *table, kith_cuda_tally *tally,

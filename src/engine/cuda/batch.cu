@@ -4,6 +4,7 @@
  * in that order, one behind the other. They go to the host as they are, to be collected, or row by row, each to
  * its own place. Two batches may be under way: while the rows of one are moved, the other computes. */
 #include "engine/cuda/join.cuh"
+#include "engine/cuda/records.cuh"
 #include "engine/cuda/transfer.cuh"
 
 #include <cub/cub.cuh>
@@ -42,8 +43,8 @@ __global__ void weigh_tiles(const __grid_constant__ join_args args, uint32_t til
     atomicAdd(candidates + tile / tiles_per_block, (unsigned long long)(sum * (end - begin)));
 }
 
-__global__ void find_begins(const uint32_t *tile_begin, uint32_t n_tiles, uint32_t tiles_per_block, uint32_t n,
-                            uint32_t *begin) {
+__global__ void begin_blocks(const uint32_t *tile_begin, uint32_t n_tiles, uint32_t tiles_per_block, uint32_t n,
+                             uint32_t *begin) {
   uint32_t b = blockIdx.x * blockDim.x + threadIdx.x;
   if (b <= n)
     begin[b] = tile_begin[min(b * tiles_per_block, n_tiles)];
@@ -90,21 +91,6 @@ __global__ void pack_rows(const uint64_t *begins, uint64_t n, uint64_t *out) {
     out[q] = begins[q] << 32 | (begins[q + 1] - begins[q]);
 }
 
-/* Moves collected pairs to their rows, 16 lanes a record. */
-__global__ void place_batch_records(const record *records, uint64_t n, const uint64_t *places,
-                                    const uint32_t *degrees, uint32_t *neighbors) {
-  uint64_t r = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 16;
-  uint32_t lane = threadIdx.x % 16;
-  if (r >= n)
-    return;
-  uint32_t word = ((const uint32_t *)(records + r))[lane];
-  uint32_t half_warp = 0xFFFFU << (threadIdx.x & 16);
-  uint32_t row = __shfl_sync(half_warp, word, 0, 16);
-  uint32_t at = __shfl_sync(half_warp, word, 1, 16);
-  if (lane >= 2 && at + lane - 2 < degrees[row])
-    neighbors[places[row] + at + lane - 2] = word;
-}
-
 /* Rows that lie one behind the other in a batch, on their way to their own places. */
 template <typename T> struct row_scatter {
   static constexpr uint64_t LONG_ROW = 512; /* bytes, from which on caches are passed by */
@@ -142,19 +128,18 @@ kith_cuda_batch_lane::~kith_cuda_batch_lane() {
 
 uint32_t kith_cuda_join::cut_blocks() {
   constexpr uint32_t BLOCKS = 8192, MOST_TILES = 64;
-  constexpr uint64_t NUMBERS = 3;
   if (dense || by_point())
     fail(KITH_ERR_UNSUPPORTED, "this kernel cannot share a join with other engines");
   blocks.tiles = std::clamp<uint32_t>(tiles.n / BLOCKS, 1, MOST_TILES);
   blocks.n = (tiles.n + blocks.tiles - 1) / blocks.tiles;
-  uint64_t lane_bytes = blocks.n * sizeof(kith_cuda_block) + NUMBERS * sizeof(kith_cuda::tally);
+  uint64_t lane_bytes = blocks.n * sizeof(kith_cuda_block) + sizeof(kith_cuda_batch_numbers);
   char *room = (char *)pinned_room(session, KITH_CUDA_LANES * lane_bytes);
   for (kith_cuda_batch_lane &lane : blocks.lanes) {
-    lane.numbers = (kith_cuda::tally *)room;
-    lane.blocks = (kith_cuda_block *)(lane.numbers + NUMBERS);
+    lane.numbers = (kith_cuda_batch_numbers *)room;
+    lane.blocks = (kith_cuda_block *)(lane.numbers + 1);
     room += lane_bytes;
     check(cudaEventCreateWithFlags(&lane.done, cudaEventDisableTiming), "event");
-    lane.total = session.make<kith_cuda::tally>(2, "totals");
+    lane.total = session.make<totals>(1, "totals");
   }
   weigh_blocks();
   session.patient = true;
@@ -173,7 +158,7 @@ void kith_cuda_join::weigh_blocks() {
   if (args.n_tiles > 0)
     weigh_tiles<<<blocks_for((uint64_t)args.n_tiles * 32, THREADS), THREADS, 0, session.stream>>>(
         args, blocks.tiles, blocks.weights.get());
-  find_begins<<<blocks_for(blocks.n + UINT64_C(1), THREADS), THREADS, 0, session.stream>>>(
+  begin_blocks<<<blocks_for(blocks.n + UINT64_C(1), THREADS), THREADS, 0, session.stream>>>(
       tiles.begin.get(), tiles.n, blocks.tiles, blocks.n, blocks.begins.get());
   check_launch("blocks");
 }
@@ -204,7 +189,7 @@ public:
 
   void compute();
   void deliver();
-  const kith_cuda::tally &found() const { return lane.numbers[0]; }
+  const kith_cuda::tally &found() const { return lane.numbers->total.found; }
   uint64_t pairs() const { return n_pairs; }
 
 private:
@@ -264,12 +249,13 @@ void running_batch::list() {
     list_queries<<<batch.n_blocks, THREADS, 0, session.stream>>>(places.get(), j.queries().ids.get(),
                                                                  device->ids.get(), device->tiles.get());
   check_launch("the queries of a batch");
-  check(cudaMemsetAsync(lane.total.get(), 0, 2 * sizeof(kith_cuda::tally), session.stream), "totals");
+  check(cudaMemsetAsync(lane.total.get(), 0, sizeof(totals), session.stream), "totals");
 }
 
-/* What all batches share: all tiles are in doubt until they have been counted here. */
+/* What batches share that find degrees: all tiles are in doubt until they have been counted here. */
 void running_batch::make_state() {
-  if (j.degrees.get() || j.a.n == 0)
+  bool counts_only = batch.task == KITH_CUDA_COUNT && !batch.one_sided;
+  if (j.degrees.get() || j.a.n == 0 || counts_only)
     return;
   j.degrees = session.make<uint32_t>(j.a.n, "one count per point");
   check(cudaMemsetAsync(j.degrees.get(), 0, j.a.n * sizeof(uint32_t), session.stream), "degrees");
@@ -282,7 +268,7 @@ join_args running_batch::arguments(operation op) const {
   join_args args = j.arguments(op);
   args.tile_list = device->tiles.get();
   args.n_tiles = j.index_b.n ? (uint32_t)n_tiles : 0;
-  args.total = lane.total.get();
+  args.total = &lane.total.get()->found;
   args.degrees = j.degrees.get();
   args.doubtful = j.doubtful.get();
   return args;
@@ -312,10 +298,10 @@ void running_batch::find_degrees(operation op, bool all_pairs) {
   args.drop_self = args.drop_self && !all_pairs;
   if (op == COLLECT && !lane.records.get())
     make_records();
-  args.pool = pool{lane.records.get(), lane.records.size(), (unsigned long long *)(lane.total.get() + 1)};
+  args.pool = pool{lane.records.get(), lane.records.size(), &lane.total.get()->records};
   j.launch_tiles(args, lane.records.size() > 0 && op == COLLECT ? COLLECT : DEGREES);
   if (j.has_box())
-    j.add_images(args);
+    j.add_images(args, DEGREES);
 }
 
 /* Of all rows of the batch. */
@@ -359,14 +345,14 @@ void running_batch::find_begins() {
                                                                               device->lengths.get());
     check_launch("the rows of a batch");
   }
-  check(cudaMemcpyAsync(&lane.numbers[2].pairs, device->begins.get() + n_queries, sizeof(uint64_t),
+  check(cudaMemcpyAsync(&lane.numbers->pairs, device->begins.get() + n_queries, sizeof(uint64_t),
                         cudaMemcpyDeviceToHost, session.stream),
         "rows");
 }
 
 bool running_batch::has_all_records() const {
   return batch.task == KITH_CUDA_COLLECT && lane.records.size() > 0 &&
-         lane.numbers[1].pairs <= lane.records.size();
+         lane.numbers->total.records <= lane.records.size();
 }
 
 void running_batch::make_rows() {
@@ -381,15 +367,10 @@ void running_batch::make_rows() {
     args.first_row = batch.first_row;
     args.end_row = batch.end_row;
   }
-  uint64_t records = lane.numbers[1].pairs;
-  if (!has_all_records()) {
-    j.launch_tiles(args, FILL);
-    j.launch_images(args, FILL);
-  } else if (records > 0) {
-    place_batch_records<<<blocks_for(records * 16, THREADS), THREADS, 0, session.stream>>>(
-        lane.records.get(), records, args.offsets, j.degrees.get(), args.neighbors);
-  }
-  check_launch("the rows of a batch");
+  if (has_all_records())
+    place_records(session, lane.records, lane.numbers->total.records, batch_rows{args.offsets}, args.neighbors);
+  else
+    j.fill_rows(args);
   if (j.spec.sorted)
     j.sort_rows(rows.neighbors, device->begins.get(), 0, n_queries, n_pairs);
   if (batch.distances)
@@ -425,7 +406,7 @@ template <typename F> void running_batch::queue(F work) {
       cudaStreamSynchronize(session.stream);
       throw;
     }
-    check(cudaMemcpyAsync(lane.numbers, lane.total.get(), 2 * sizeof *lane.numbers, cudaMemcpyDeviceToHost,
+    check(cudaMemcpyAsync(&lane.numbers->total, lane.total.get(), sizeof(totals), cudaMemcpyDeviceToHost,
                           session.stream),
           "a batch");
     check(cudaEventRecord(lane.done, session.stream), "a batch");
@@ -469,7 +450,7 @@ void running_batch::compute() {
   if (batch.task == KITH_CUDA_FILL)
     upload_table();
   queue([&] { find(); });
-  n_pairs = wants_rows() ? lane.numbers[2].pairs : lane.numbers[0].pairs;
+  n_pairs = wants_rows() ? lane.numbers->pairs : found().pairs;
   if (wants_rows() && n_pairs > 0)
     queue([&] { make_rows(); });
 }

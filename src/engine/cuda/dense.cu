@@ -307,9 +307,9 @@ uint64_t kith_cuda_dense::filter(const part &part) {
   args.query_tile = part.query;
   args.candidate_tile = part.candidate;
   args.candidate_end = part.candidate_end;
-  unsigned long long *used = (unsigned long long *)(join.total.get() + 1);
+  unsigned long long *used = &join.total.get()->records;
   args.out = pair_list{list.get(), list.size(), used};
-  args.total = join.total.get();
+  args.total = &join.total.get()->found;
   args.stop = join.stop.get();
   check(cudaMemsetAsync(used, 0, sizeof *used, session.stream), "join_dense");
   dim3 blocks(part.query_end - part.query, blocks_for(part.candidate_end - part.candidate, DENSE_SEGMENT));
@@ -343,7 +343,7 @@ void kith_cuda_dense::settle(uint64_t n, uint32_t *degrees) {
                marks(),
                !join.spec.no_shortc,
                degrees,
-               join.total.get()};
+               &join.total.get()->found};
   pair_list pairs{list.get(), list.size(), nullptr};
   unsigned blocks = (unsigned)std::min<uint64_t>((n + THREADS - 1) / THREADS, 64U * session.multiprocessors);
   if (join.is_f64)
@@ -389,7 +389,8 @@ void kith_cuda_dense::count() {
     return;
   uint32_t n = join.queries().n;
   if (join.spec.one_set)
-    count_selves<<<blocks_for(n, THREADS), THREADS, 0, session.stream>>>(nullptr, n, nullptr, join.total.get());
+    count_selves<<<blocks_for(n, THREADS), THREADS, 0, session.stream>>>(nullptr, n, nullptr,
+                                                                         &join.total.get()->found);
   check_launch("count");
   make_list();
   each_list(everything(), [&](uint64_t n) { settle(n, nullptr); });
@@ -404,7 +405,7 @@ void kith_cuda_dense::find_degrees(uint32_t *degrees) {
   const cell_index &q = join.queries();
   if (counts_selves())
     count_selves<<<blocks_for(q.n, THREADS), THREADS, 0, session.stream>>>(q.ids.get(), q.n, degrees,
-                                                                           join.total.get());
+                                                                           &join.total.get()->found);
   check_launch("degrees");
   make_list();
   uint64_t lists = 0;

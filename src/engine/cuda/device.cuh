@@ -131,16 +131,22 @@ struct kith_cuda_session {
   uint32_t threads = 1;
   void *pinned = nullptr; /* a small block for numbers that the host waits for */
   struct kith_cuda_ring *ring = nullptr;
-  bool patient =
-      false; /* the CPU works on the join too, and has better to do than to wait with full attention */
+  bool patient = false; /* the CPU works on the join too, and has better to do than to wait with attention */
 
   template <typename T> kith_cuda::buffer<T> make(uint64_t n, const char *what) {
     return kith_cuda::buffer<T>(memory, stream, n, what);
   }
   void wait(const char *what) { kith_cuda::check(cudaStreamSynchronize(stream), what); }
-  void rest() const {
-    if (patient)
-      std::this_thread::sleep_for(std::chrono::microseconds(10));
+  /* Waits for an event, and calls `meanwhile` again and again. */
+  template <typename F> void await(cudaEvent_t event, const char *what, F meanwhile) const {
+    constexpr int SHORT_WAIT = 64; /* questions, before it is worth to sleep */
+    cudaError_t state;
+    for (int asked = 0; (state = cudaEventQuery(event)) == cudaErrorNotReady; asked++) {
+      meanwhile();
+      if (patient && asked > SHORT_WAIT)
+        std::this_thread::sleep_for(std::chrono::microseconds(10));
+    }
+    kith_cuda::check(state, what);
   }
 };
 

@@ -1,8 +1,8 @@
 /* Building the index on the device: see index.cuh. O(n) radix passes; 12 to 20 bytes a point beside the
  * coordinates while sorting. */
 #include "engine/cuda/index.cuh"
+#include "engine/cuda/sort.cuh"
 
-#include <cub/cub.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/reverse_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
@@ -32,10 +32,7 @@ __global__ void make_keys(view points, kith_grid grid, bool has_invalid, K *keys
     keys[i] = ~(K)0;
     return;
   }
-  uint64_t row = 0;
-  for (uint32_t j = 1; j < grid.k; j++)
-    row += grid.stride[j] * kith_grid_cell(&grid, j, points.get(i, grid.dims[j]));
-  keys[i] = (K)(row << grid.x_bits | kith_grid_cell(&grid, 0, points.get(i, grid.dims[0])));
+  keys[i] = (K)key_of(grid, [&](uint32_t c) { return points.get(i, c); });
 }
 
 template <typename T> __global__ void gather(view points, const uint32_t *ids, uint32_t n, T *coords) {
@@ -79,17 +76,8 @@ void sort_keys(kith_cuda_session &session, const view &points, const kith_grid &
                                                                        ids.get());
   check_launch("keys");
   /* Invalid rows have one bit more than any key. */
-  int bits = (int)grid.key_bits + (has_invalid ? 1 : 0);
-  bits = bits < 1 ? 1 : bits > (int)sizeof(K) * 8 ? (int)sizeof(K) * 8 : bits;
-  size_t bytes = 0;
-  auto sort = [&](void *room) {
-    check(cub::DeviceRadixSort::SortPairs(room, bytes, keys.get(), (K *)sorted.get(), ids.get(),
-                                          index.ids.get(), (int64_t)n, 0, bits, session.stream),
-          "sort");
-  };
-  sort(nullptr);
-  auto room = session.make<char>(bytes, "sorting");
-  sort(room.get());
+  sort_pairs(session, (int)grid.key_bits + (has_invalid ? 1 : 0), n, keys.get(), (K *)sorted.get(), ids.get(),
+             index.ids.get());
   index.keys = std::move(sorted);
 }
 
@@ -99,6 +87,8 @@ uint32_t ceil_log2(uint64_t n) {
     bits++;
   return bits;
 }
+
+} // namespace
 
 /* Marks the entries that begin somewhere; the others begin where the next one does. */
 void make_table(kith_cuda_session &session, const kith_grid &grid, cell_index &index, uint32_t *counted) {
@@ -132,8 +122,6 @@ void make_table(kith_cuda_session &session, const kith_grid &grid, cell_index &i
   check(cudaMemcpyAsync(counted, cells.get(), sizeof *counted, cudaMemcpyDeviceToHost, session.stream),
         "cells");
 }
-
-} // namespace
 
 cell_index build_index(kith_cuda_session &session, const view &points, uint64_t invalid_rows,
                        const kith_grid &grid, bool as_f64, uint32_t *cells) {

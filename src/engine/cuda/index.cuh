@@ -110,10 +110,16 @@ cell_index build_index(kith_cuda_session &session, const view &points, uint64_t 
 /* Cuts an index into tiles of up to `queries` positions. */
 tiles cut_tiles(kith_cuda_session &session, const cell_index &index, const kith_grid &grid, uint32_t queries);
 
-/* Those of the tiles of an index that may meet images in the periodic box of a join, in any order: `begin` has
- * their numbers. */
-tiles find_border_tiles(kith_cuda_session &session, const tiles &all, const cell_index &index, bool is_f64,
-                        const kith_cuda_spec &spec);
+/* Makes what finds the positions of keys, once index.n and the sorted keys are there; *cells as above. */
+void make_table(kith_cuda_session &session, const kith_grid &grid, cell_index &index, uint32_t *cells);
+
+/* The key of a point, whose coordinate in dimension c is get(c). */
+template <typename F> __device__ uint64_t key_of(const kith_grid &grid, F get) {
+  uint64_t row = 0;
+  for (uint32_t j = 1; j < grid.k; j++)
+    row += grid.stride[j] * kith_grid_cell(&grid, j, get(grid.dims[j]));
+  return row << grid.x_bits | kith_grid_cell(&grid, 0, get(grid.dims[0]));
+}
 
 } // namespace kith_cuda
 #endif

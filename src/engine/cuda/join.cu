@@ -3,7 +3,7 @@
  * The neighbour table is made on the device, whole if it fits, else in windows of rows; a window is kept until
  * rows outside it are asked for. */
 #include "engine/cuda/join.cuh"
-
+#include "engine/cuda/records.cuh"
 #include "engine/cuda/transfer.cuh"
 
 #include <cub/cub.cuh>
@@ -42,24 +42,6 @@ __global__ void widen(const uint32_t *degrees, uint64_t n, uint64_t *out) {
   uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n)
     out[i] = degrees[i];
-}
-
-/* Moves collected pairs to their rows, 16 lanes a record. */
-__global__ void place_records(const record *records, uint64_t n, const uint64_t *offsets, uint64_t first,
-                              uint64_t end, uint32_t *neighbors) {
-  uint64_t r = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 16;
-  uint32_t lane = threadIdx.x % 16;
-  if (r >= n)
-    return;
-  uint32_t word = ((const uint32_t *)(records + r))[lane];
-  uint32_t half_warp = 0xFFFFU << (threadIdx.x & 16);
-  uint32_t row = __shfl_sync(half_warp, word, 0, 16);
-  uint32_t at = __shfl_sync(half_warp, word, 1, 16);
-  if (lane < 2 || row < first || row >= end)
-    return;
-  uint64_t to = offsets[row] + at + lane - 2;
-  if (to < offsets[row + 1])
-    neighbors[to - offsets[first]] = word;
 }
 
 /* A point of a view, as size_of sees it. */
@@ -127,11 +109,15 @@ kith_cuda_join::kith_cuda_join(kith_cuda_session &session, const kith_cuda_spec 
 void kith_cuda_join::prepare(kith_cuda_info &info) {
   double began = seconds();
   a = place_points(session, spec.a, room_a);
-  b = spec.one_set ? a : place_points(session, spec.b, room_b);
+  a = wrap_points(session, spec, a, "a", room_a);
+  if (spec.one_set)
+    b = a;
+  else
+    b = wrap_points(session, spec, place_points(session, spec.b, room_b), "b", room_b);
   uint64_t invalid[2];
   plan = plan_join(session, spec, a, b, invalid);
   double planned = seconds();
-  is_f64 = spec.a.dtype == KITH_F64 || spec.b.dtype == KITH_F64;
+  is_f64 = a.is_f64 || b.is_f64;
   uint32_t *cells = (uint32_t *)session.pinned + 16; /* beside the other numbers */
   index_b = build_index(session, b, spec.one_set ? invalid[0] : invalid[1], plan.grid, is_f64, &cells[0]);
   if (!spec.one_set)
@@ -144,8 +130,10 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
   } else if (!dense) {
     tiles = cut_tiles(session, queries(), plan.grid, plan.tile_queries);
   }
-  if (has_box())
+  if (has_box()) {
     border = find_border_tiles(session, tiles, queries(), is_f64, spec);
+    images = std::make_unique<box_images>(session, spec, plan.grid, index_b, is_f64);
+  }
   if (spec.limits)
     upload_limits();
   steps = session.make<kith_step>(plan.stencil.n_steps, "the stencil");
@@ -153,7 +141,7 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
                         cudaMemcpyHostToDevice, session.stream),
         "stencil");
   stop = session.make<int>(1, "a flag");
-  total = session.make<tally>(2, "totals"); /* the second has the number of records */
+  total = session.make<totals>(1, "totals");
   check(cudaMemsetAsync(stop.get(), 0, sizeof(int), session.stream), "clear");
   if (!spec.distances) {
     room_a.reset();
@@ -191,13 +179,9 @@ void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) c
   info.index_bytes = session.memory.used;
   info.grid = plan.grid;
   info.stencil = &plan.stencil;
-  info.index_dims = plan.grid.k;
-  std::copy(plan.grid.dims, plan.grid.dims + plan.grid.k, info.dims);
   info.runs = plan.stencil.n_steps;
   info.tile_queries = plan.tile_queries;
   info.dense = dense != nullptr;
-  info.cell_side = plan.grid.k > 1 ? plan.grid.side[1] : plan.grid.side[0];
-  info.cell_width = plan.grid.side[0];
   info.candidates = plan.candidates;
   info.neighbors = plan.neighbors;
 }
@@ -206,18 +190,13 @@ void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) c
 
 /* Waits for an event; passes a request to stop on to the kernels. */
 void kith_cuda_join::wait_for(cudaEvent_t event, const char *what) {
-  constexpr int SHORT_WAIT = 64; /* questions, before it is worth to sleep */
   bool asked = false;
-  cudaError_t state;
-  for (int waited = 0; (state = cudaEventQuery(event)) == cudaErrorNotReady; waited++) {
-    if (!asked && spec.stop.asked && spec.stop.asked(spec.stop.user)) {
-      asked = true;
-      check(cudaMemsetAsync(stop.get(), 0xFF, sizeof(int), session.side), what);
-    }
-    if (waited > SHORT_WAIT)
-      session.rest();
-  }
-  check(state, what);
+  session.await(event, what, [&] {
+    if (asked || !spec.stop.asked || !spec.stop.asked(spec.stop.user))
+      return;
+    asked = true;
+    check(cudaMemsetAsync(stop.get(), 0xFF, sizeof(int), session.side), what);
+  });
   if (asked)
     fail(KITH_ERR_CANCELLED, "cancelled");
 }
@@ -249,7 +228,7 @@ join_args kith_cuda_join::arguments(operation op) const {
   args.one_set = spec.one_set;
   args.half = op != COUNT && spec.half;
   args.drop_self = spec.drop_self;
-  args.total = total.get();
+  args.total = &total.get()->found;
   args.end_row = UINT64_MAX;
   args.stop = stop.get();
   args.space.limits = limits.get();
@@ -277,7 +256,7 @@ void kith_cuda_join::launch_tiles(const join_args &args, operation op) {
                                                     launch_general<3>, launch_general<4>, launch_general<5>,
                                                     launch_general<6>, launch_general<7>, launch_general<8>};
   uint32_t entry = a.dim <= 8 ? a.dim : 0;
-  if (is_general() || args.space.images)
+  if (is_general() || args.space.images.list)
     general_by_dim[entry](args, op, is_f64, session.stream);
   else
     by_dim[entry](args, op, is_f64, plan.tile_queries, session.stream);
@@ -285,28 +264,44 @@ void kith_cuda_join::launch_tiles(const join_args &args, operation op) {
 
 /* After the pass over the candidates as they are: the pass over their images, which adds to what that found. */
 void kith_cuda_join::launch_images(const join_args &open, operation op) {
-  if (!has_box())
+  if (!has_box() || index_b.n == 0)
     return;
   join_args args = open;
-  args.space.images = true;
-  args.space.open_degrees = open_degrees.get();
   if (!args.tile_list) {
     args.tile_list = border.begin.get();
-    args.n_tiles = index_b.n ? border.n : 0;
+    args.n_tiles = border.n;
   }
-  launch_tiles(args, op);
+  buffer<uint32_t> filled;
+  if (op == FILL) {
+    filled = session.make<uint32_t>(a.n, "one count per point");
+    copy_degrees(filled, open_degrees);
+  }
+  for (uint32_t first = 0; first < images->size() && args.n_tiles > 0;) {
+    const image_part &part = images->get(first, op == COUNT && args.space.symmetric);
+    args.space.images = images->arguments(part);
+    args.space.images.filled = filled.get();
+    args.find = part.index.find;
+    if (part.index.n > 0)
+      launch_tiles(args, op);
+    first = part.end;
+  }
+}
+
+void kith_cuda_join::copy_degrees(const buffer<uint32_t> &to, const buffer<uint32_t> &from) {
+  check(cudaMemcpyAsync(to.get(), from.get(), a.n * sizeof(uint32_t), cudaMemcpyDeviceToDevice, session.stream),
+        "degrees");
 }
 
 void kith_cuda_join::read_tally(kith_cuda_tally *out, const char *what) {
-  kith_cuda::tally *host = (kith_cuda::tally *)session.pinned;
-  check(cudaMemcpyAsync(host, total.get(), 2 * sizeof *host, cudaMemcpyDeviceToHost, session.stream), what);
+  totals *host = (totals *)session.pinned;
+  check(cudaMemcpyAsync(host, total.get(), sizeof *host, cudaMemcpyDeviceToHost, session.stream), what);
   wait(what);
-  *out = kith_cuda_tally{host[0].pairs, host[0].tested, host[0].inside};
-  n_records = host[1].pairs;
+  *out = kith_cuda_tally{host->found.pairs, host->found.tested, host->found.inside};
+  n_records = host->records;
 }
 
 void kith_cuda_join::count(kith_cuda_tally *out) {
-  check(cudaMemsetAsync(total.get(), 0, 2 * sizeof(kith_cuda::tally), session.stream), "count");
+  check(cudaMemsetAsync(total.get(), 0, sizeof(totals), session.stream), "count");
   if (dense) {
     dense->count();
   } else {
@@ -334,7 +329,7 @@ uint64_t kith_cuda_join::pool_capacity() const {
 void kith_cuda_join::find_degrees(bool collect) {
   degrees = session.make<uint32_t>(a.n, "one count per point");
   check(cudaMemsetAsync(degrees.get(), 0, a.n * sizeof(uint32_t), session.stream), "degrees");
-  check(cudaMemsetAsync(total.get(), 0, 2 * sizeof(kith_cuda::tally), session.stream), "degrees");
+  check(cudaMemsetAsync(total.get(), 0, sizeof(totals), session.stream), "degrees");
   if (dense) {
     dense->find_degrees(degrees.get());
     return;
@@ -345,20 +340,19 @@ void kith_cuda_join::find_degrees(bool collect) {
   args.degrees = degrees.get();
   doubtful = session.make<uint8_t>(tiles.n, "tiles");
   args.doubtful = doubtful.get();
-  args.pool = pool{records.get(), capacity, (unsigned long long *)(total.get() + 1)};
-  launch(args, capacity ? COLLECT : DEGREES);
+  args.pool = pool{records.get(), capacity, &total.get()->records};
+  operation op = capacity ? COLLECT : DEGREES;
+  launch(args, op);
   if (has_box())
-    add_images(args);
+    add_images(args, op);
 }
 
 /* Adds the pairs that are near in an image to the degrees, and keeps those that are not. */
-void kith_cuda_join::add_images(const join_args &args) {
+void kith_cuda_join::add_images(const join_args &args, operation op) {
   if (!open_degrees.get())
     open_degrees = session.make<uint32_t>(a.n, "one count per point");
-  check(cudaMemcpyAsync(open_degrees.get(), degrees.get(), a.n * sizeof(uint32_t), cudaMemcpyDeviceToDevice,
-                        session.stream),
-        "degrees");
-  launch_images(args, DEGREES);
+  copy_degrees(open_degrees, degrees);
+  launch_images(args, op);
 }
 
 void kith_cuda_join::degrees_to_host(uint64_t *out, kith_cuda_tally *tally) {
@@ -443,6 +437,12 @@ void kith_cuda_join::launch_distances(const table_rows &rows, const uint32_t *ne
   check_launch("distances");
 }
 
+/* Those of images go behind the others. */
+void kith_cuda_join::fill_rows(const join_args &args) {
+  launch(args, FILL);
+  launch_images(args, FILL);
+}
+
 /* Makes rows [first, end) on the device. */
 void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
   uint64_t pairs = offset_of(end) - offset_of(first);
@@ -463,12 +463,9 @@ void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
     else if (by_point())
       fill_points(args, (double)pairs / (double)offset_of(a.n));
     else if (records.get() && n_records > 0)
-      place_records<<<blocks_for(n_records * 16, THREADS), THREADS, 0, session.stream>>>(
-          records.get(), n_records, offsets.get(), first, end, args.neighbors);
+      place_records(session, records, n_records, window_rows{offsets.get(), first, end}, args.neighbors);
     else
-      launch(args, FILL);
-    check_launch("rows");
-    launch_images(args, FILL);              /* behind the others, over what a record may have left there */
+      fill_rows(args);
     if (spec.sorted || by_point() || dense) /* the latter two in no order of their own */
       sort_rows(window.neighbors, offsets.get() + first, args.base, end - first, pairs);
     if (spec.distances)

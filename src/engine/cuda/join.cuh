@@ -2,6 +2,7 @@
 #ifndef KITH_ENGINE_CUDA_JOIN_CUH
 #define KITH_ENGINE_CUDA_JOIN_CUH
 
+#include "engine/cuda/box.cuh"
 #include "engine/cuda/dense.cuh"
 #include "engine/cuda/join_tile.cuh"
 
@@ -39,12 +40,18 @@ struct kith_cuda_block {
   uint64_t first, first_tile;
 };
 
+/* What the host is told of a batch. */
+struct kith_cuda_batch_numbers {
+  kith_cuda::totals total;
+  uint64_t pairs; /* in its rows */
+};
+
 /* What a lane keeps from batch to batch. */
 struct kith_cuda_batch_lane {
   cudaEvent_t done = nullptr;
-  kith_cuda_block *blocks = nullptr;   /* pinned: of the batch */
-  kith_cuda::tally *numbers = nullptr; /* pinned: what it found; the records; the pairs of its rows */
-  kith_cuda::buffer<kith_cuda::tally> total;
+  kith_cuda_block *blocks = nullptr;          /* pinned: of the batch */
+  kith_cuda_batch_numbers *numbers = nullptr; /* pinned */
+  kith_cuda::buffer<kith_cuda::totals> total;
   kith_cuda::buffer<kith_cuda::record> records;
   std::vector<uint64_t> begins, to; /* of the rows of the batch: where they begin in it, and where they go */
 
@@ -77,16 +84,17 @@ struct kith_cuda_join {
   kith_cuda::view a{}, b{};
   bool is_f64 = false; /* the coordinates of the indexes */
   kith_cuda::grid_plan plan{};
-  kith_cuda::cell_index index_a, index_b; /* index_a is unused when a set is joined with itself */
-  kith_cuda::tiles tiles;                 /* join_tile */
-  kith_cuda::tiles border;                /* of which those that meet images, in a periodic box */
-  kith_cuda::buffer<double> limits;       /* by row of a, if each has its own */
-  std::unique_ptr<kith_cuda_dense> dense; /* join_dense, if it is that */
-  kith_cuda::buffer<uint32_t> order;      /* join_point: the positions of the queries as they are to be taken */
-  double expected_pairs = -1;             /* join_point: from a sample, once there was one */
+  kith_cuda::cell_index index_a, index_b;        /* index_a is unused when a set is joined with itself */
+  kith_cuda::tiles tiles;                        /* join_tile */
+  kith_cuda::tiles border;                       /* of which those that meet images, in a periodic box */
+  std::unique_ptr<kith_cuda::box_images> images; /* there */
+  kith_cuda::buffer<double> limits;              /* by row of a, if each has its own */
+  std::unique_ptr<kith_cuda_dense> dense;        /* join_dense, if it is that */
+  kith_cuda::buffer<uint32_t> order; /* join_point: the positions of the queries as they are to be taken */
+  double expected_pairs = -1;        /* join_point: from a sample, once there was one */
   kith_cuda::buffer<kith_step> steps;
   kith_cuda::buffer<int> stop;
-  kith_cuda::buffer<kith_cuda::tally> total;
+  kith_cuda::buffer<kith_cuda::totals> total;
   kith_cuda::buffer<uint32_t> degrees;
   kith_cuda::buffer<uint32_t> open_degrees;     /* of them, in a periodic box: the pairs that are no images */
   kith_cuda::buffer<uint8_t> doubtful;          /* tiles whose rows need a second look */
@@ -132,7 +140,9 @@ private:
   void upload_limits();
   void read_tally(kith_cuda_tally *out, const char *what);
   void find_degrees(bool collect);
-  void add_images(const kith_cuda::join_args &args);
+  void add_images(const kith_cuda::join_args &args, kith_cuda::operation op);
+  void copy_degrees(const kith_cuda::buffer<uint32_t> &to, const kith_cuda::buffer<uint32_t> &from);
+  void fill_rows(const kith_cuda::join_args &args);
   uint64_t pool_capacity() const;
   void find_offsets(kith_cuda_tally *tally);
   uint64_t offset_of(uint64_t row);

@@ -16,9 +16,16 @@ struct tally {
   unsigned long long pairs, tested, inside;
 };
 
-/* Some neighbours of a row: those from place `at` on, as many as fit and the row has. */
+/* What a pass adds up. */
+struct totals {
+  tally found;
+  unsigned long long records; /* COLLECT: in the pool, or what there would be in a larger one */
+};
+
+/* Some neighbours of a row: those from place `at` on; NO_ID where there are no more. */
 struct alignas(16) record {
   static constexpr int IDS = 14;
+  static constexpr uint32_t NO_ID = UINT32_MAX; /* a set has fewer points than that */
   uint32_t row, at;
   uint32_t ids[IDS];
 };

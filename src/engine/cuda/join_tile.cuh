@@ -18,12 +18,12 @@
  *
  * Counting a set against itself looks at each unordered pair once: at candidates that come after the query.
  *
- * GENERAL: the same in any space (space.cuh), with a norm and limits that are known when it runs, and with a
- * pass over images in a periodic box (images.cuh). */
+ * GENERAL: the same in any space (space.cuh), with a norm and limits that are known when it runs, and with
+ * candidates that are images in a periodic box (box.cuh). */
 #ifndef KITH_ENGINE_CUDA_JOIN_TILE_CUH
 #define KITH_ENGINE_CUDA_JOIN_TILE_CUH
 
-#include "engine/cuda/images.cuh"
+#include "engine/cuda/join_args.cuh"
 
 #include <type_traits>
 
@@ -44,9 +44,9 @@ template <int D> constexpr int padded = D <= 1 ? 1 : D <= 2 ? 2 : D <= 4 ? 4 : 8
 /* What GENERAL adds to the memory of a warp. */
 template <int G, bool GENERAL> struct space_memory {};
 template <int G> struct space_memory<G, true> {
-  double limit[G]; /* of the queries, by the definition, */
-  float start[G];  /* and what their sums in float32 start from: less that */
-  image_memory image;
+  double limit[G];  /* of the queries, by the definition, */
+  float start[G];   /* and what their sums in float32 start from: less that */
+  double origin[8]; /* of staged coordinates, where they have one */
 };
 
 template <int D, int G, operation OP, bool GENERAL = false> struct warp_memory : space_memory<G, GENERAL> {
@@ -91,14 +91,27 @@ __device__ __noinline__ uint32_t settle(const T *query, const T *candidates, con
   return mask;
 }
 
-/* The same in any space. */
+static __device__ const kith_shift UNMOVED{};
+
+/* Whether the candidate at a position belongs to a query, in any space. */
+template <typename T>
+__device__ bool is_pair_in_space(const T *query, uint32_t position, const join_args &args, double limit) {
+  const image_args &images = args.space.images;
+  const T *candidates = (const T *)args.c_coords;
+  if (!images.list)
+    return belongs_in_space(query, candidates + (uint64_t)position * args.dim, args, limit, UNMOVED);
+  image found = images.list[position];
+  return belongs_in_space(query, candidates + (uint64_t)found.source * args.dim, args, limit,
+                          images.shifts[found.shift].shift);
+}
+
+/* The masks of 32 candidates in any space. */
 template <typename T>
 __device__ __noinline__ uint32_t settle_in_space(const T *query, const uint32_t *positions, uint32_t n,
-                                                 const join_args &args, double limit, const kith_shift &shift) {
-  const T *candidates = (const T *)args.c_coords;
+                                                 const join_args &args, double limit) {
   uint32_t mask = 0;
   for (uint32_t b = 0; b < n; b++)
-    if (belongs_in_space(query, candidates + (uint64_t)positions[b] * args.dim, args, limit, shift))
+    if (is_pair_in_space(query, positions[b], args, limit))
       mask |= 1U << b;
   return mask;
 }
@@ -137,9 +150,8 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
   uint64_t row = 0;
   uint32_t x_first = 0, x_last = 0;
   bool accepts = false; /* its cells and those around are even: pairs may be accepted untested */
-  double origin[sizeof(T) == 8 && D && !GENERAL ? D : 1]; /* GENERAL: in memory.image */
+  double origin[sizeof(T) == 8 && D && !GENERAL ? D : 1]; /* GENERAL: in memory */
   float band = 0, prune_band = 0;
-  uint32_t n_rows = 0; /* GENERAL: that its candidates are in */
   /* the runs of a batch */
   uint32_t n_test = 0, n_inside = 0;
   uint32_t self_inside = UINT32_MAX;       /* the place of query `mine` among those accepted untested */
@@ -176,7 +188,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
   }
   __device__ bool sees_images() const {
     if constexpr (GENERAL)
-      return args.space.images;
+      return args.space.images.list;
     else
       return false;
   }
@@ -286,53 +298,47 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       memory.limit[lane] = limit;
       memory.start[lane] = own ? (float)-limit : args.predicate.minus_limit;
     }
-    if (lane == 0)
-      for (uint32_t i = 0; i < KITH_MAX_AXES; i++)
-        memory.image.walk.shift.by[i] = memory.image.walk.shift.turns[i] = 0;
     __syncwarp();
   }
 
-  /* Like load_queries; moved to the image that the tile is in, if this is the pass over images. Relative to the
-   * first position of the tile if they are float64, and to the middle of the moved box. */
+  /* Whether staged coordinates are relative to an origin. */
+  __device__ bool is_relative() const { return sizeof(T) == 8 || sees_images(); }
+
+  /* Like load_queries; where candidates are images, float32 coordinates have an origin, too. */
   __device__ void stage_queries() {
     band = INFINITY;
     if constexpr (D > 0) {
       bool is_query = lane < n_queries;
-      bool moves = sees_images();
       const T *from = query(memory.own[is_query ? lane : 0]);
-      if (!moves && lane < D)
-        memory.image.origin[lane] = sizeof(T) == 8 ? (double)query(begin)[lane] : 0;
+      if (lane < D)
+        memory.origin[lane] = is_relative() ? (double)query(begin)[lane] : 0;
       __syncwarp();
       double size = 0;
 #pragma unroll
       for (int c = 0; c < D; c++) {
-        double x = from[c];
-        if (moves)
-          x += memory.image.shift[c];
-        x -= memory.image.origin[c];
+        double x = (double)from[c] - memory.origin[c];
         size = kith_norm_add(args.predicate.norm, size, x);
         if (lane < G) /* far from candidates, and from those that are not there: at +INFINITY */
           memory.queries[lane * padded<D> + c] = is_query ? (float)x : -INFINITY;
         if (PRUNES)
           bound(c, (float)x);
       }
-      choose_band(size, moves);
+      choose_band(size);
     }
     __syncwarp();
   }
 
   /* `size`: of this lane's query, from the origin. Where a pair may belong in two images, the filter may accept
    * only what no second one can: below -band - 2 (limit - doubt) sizes are below the doubt. */
-  __device__ void choose_band(double size, bool moves) {
+  __device__ void choose_band(double size) {
 #pragma unroll
     for (int step = 16; step; step /= 2)
       size = fmax(size, __shfl_xor_sync(ALL_LANES, size, step));
     kith_predicate predicate = args.predicate;
     double h = kith_norm_distance(predicate.norm, size) * (1 + 0x1p-20);
-    if (moves)
-      h += image_pass<tile_join>(*this).rounding();
-    bool relative = sizeof(T) == 8 || moves;
-    bool filters = relative ? kith_predicate_narrow(&predicate, D, h) : predicate.filter;
+    if (sees_images())
+      h += args.space.images.rounding;
+    bool filters = is_relative() ? kith_predicate_narrow(&predicate, D, h) : predicate.filter;
     double margin = args.space.ties ? predicate.limit - args.space.doubt : 0;
     if (!filters || margin > 0x1p-10 * predicate.limit) {
       band = prune_band = INFINITY;
@@ -341,7 +347,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     band = predicate.band;
     if (margin > 0)
       band = (float)((double)band * (1 + 0x1p-20) + 2 * margin);
-    prune_band = (float)predicate.limit * 0x1p-20f + (relative ? 3 * band : 0);
+    prune_band = (float)predicate.limit * 0x1p-20f + (is_relative() ? 3 * band : 0);
   }
 
   __device__ void enter(uint32_t tile) {
@@ -360,8 +366,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     if constexpr (GENERAL) {
       accepts = !args.space.limits && !args.space.ties && !sees_images() && may_accept();
       load_limits();
-      if (!sees_images())
-        stage_queries();
+      stage_queries();
     } else {
       accepts = may_accept();
       load_queries();
@@ -427,15 +432,9 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
   /* Lays the runs of steps [s, s + 32) end to end. */
   __device__ void list_runs(uint32_t s) {
     run run;
-    bool is_step = s + lane < (GENERAL ? n_rows : args.n_steps);
-    if constexpr (GENERAL) {
-      if (is_step && sees_images())
-        run = image_pass<tile_join>(*this).find_run(s + lane);
-      else if (is_step)
-        run = find_run(s + lane);
-    } else if (is_step) {
+    bool is_step = s + lane < args.n_steps;
+    if (is_step)
       run = find_run(s + lane);
-    }
     if (is_symmetric() && is_step && !sees_images())
       keep_following(run);
     uint32_t front = run.inside_begin - run.begin;
@@ -500,7 +499,13 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     }
   }
 
-  /* Places beyond the ids of the row hold anything. */
+  /* Moves what is left, too. */
+  __device__ void flush_last_records() {
+    for (uint32_t i = have; has() && part == 0 && i < record::IDS; i++)
+      buffer()[i] = record::NO_ID;
+    flush_records(true);
+  }
+
   __device__ void write_record(record *to) {
     const uint32_t *ids = buffer();
     uint4 *words = (uint4 *)to;
@@ -588,6 +593,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
   struct batch {
     T coords[HELD][D ? D : 1];
     uint32_t position[HELD], id[HELD];
+    uint32_t shift[GENERAL ? HELD : 1]; /* if it is an image */
     bool exists[HELD];
   };
 
@@ -601,6 +607,13 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       while (place >= memory.test_end[cursor])
         cursor++;
       uint32_t position = batch.position[p] = place + memory.test_base[cursor];
+      if constexpr (GENERAL) {
+        if (sees_images()) {
+          image found = args.space.images.list[position];
+          position = found.source;
+          batch.shift[p] = found.shift;
+        }
+      }
       if (WRITES || (OP == DEGREES && args.half))
         batch.id[p] = args.c_ids[position];
       const T *from = candidate(position);
@@ -635,12 +648,19 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     return sums ? s : s + args.predicate.minus_limit;
   }
 
-  /* Coordinate c of a candidate as it is staged. */
-  __device__ float stage(T x, int c) const {
-    if constexpr (!GENERAL)
+  /* Coordinate c of candidate p of a batch as it is staged. */
+  __device__ float stage(const batch &batch, int p, int c) const {
+    T x = batch.coords[p][c];
+    if constexpr (!GENERAL) {
       return sizeof(T) == 8 ? (float)(x - origin[c]) : (float)x;
-    else
-      return sizeof(T) == 8 || sees_images() ? (float)((double)x - memory.image.origin[c]) : (float)x;
+    } else {
+      if (!is_relative())
+        return (float)x;
+      double moved = (double)x;
+      if (sees_images() && batch.exists[p])
+        moved -= args.space.images.shifts[batch.shift[p]].along[c];
+      return (float)(moved - memory.origin[c]);
+    }
   }
 
   /* Puts candidates into the queue, behind the n that wait there, without those that lie too far away. */
@@ -651,7 +671,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       if constexpr (D > 0) {
 #pragma unroll
         for (int c = 0; c < D; c++)
-          x[c] = stage(batch.coords[p][c], c);
+          x[c] = stage(batch, p, c);
       }
       bool kept = batch.exists[p];
       if constexpr (PRUNES && GENERAL)
@@ -884,7 +904,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       uint32_t here = has() && n > first ? min(n - first, 32U) : 0;
       if constexpr (GENERAL)
         masks[m] = settle_in_space(query(memory.own[has() ? mine : 0]), memory.queue_position + first, here,
-                                   args, memory.limit[mine], memory.image.walk.shift);
+                                   args, memory.limit[mine]);
       else
         masks[m] = settle(query(memory.own[has() ? mine : 0]), (const T *)args.c_coords,
                           memory.queue_position + first, here, dim(), limit());
@@ -902,8 +922,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
   /* Whether a candidate belongs to query t. */
   __device__ bool is_pair(uint32_t t, uint32_t position) const {
     if constexpr (GENERAL)
-      return belongs_in_space(query(memory.own[t]), candidate(position), args, memory.limit[t],
-                              memory.image.walk.shift);
+      return is_pair_in_space(query(memory.own[t]), position, args, memory.limit[t]);
     else
       return belongs(query(memory.own[t]), candidate(position), dim(), limit());
   }
@@ -1030,10 +1049,10 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
   /* ---- all together ---- */
 
   __device__ void finish(uint32_t tile) {
-    if (OP == FILL)
-      return;
+    if constexpr (OP == FILL)
+      return close_rows();
     if (OP == COLLECT)
-      flush_records(true);
+      flush_last_records();
     if constexpr (OP == DEGREES && PARTS > 1)
       for (int step = G; step < 32; step *= 2)
         found += __shfl_xor_sync(ALL_LANES, found, step);
@@ -1043,20 +1062,14 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       counted += is_symmetric() ? 2 * found + (lane < n_queries && !sees_images() ? 1 : 0) : found;
       return;
     }
-    if (sees_images()) { /* there were others before */
-      if (has() && part == 0) {
-        args.degrees[memory.own_id[mine]] += (uint32_t)found;
-        counted += found;
-      }
-      return;
-    }
-    if (lane == 0)
+    if (lane == 0 && !sees_images())
       args.doubtful[tile] = doubts;
     if (has() && part == 0) {
-      bool with_self = OP == DEGREES && args.drop_self && !args.half;
-      uint32_t degree = (uint32_t)found - (with_self ? 1 : 0);
-      args.degrees[memory.own_id[mine]] = degree;
-      counted += degree;
+      uint32_t &degree = args.degrees[memory.own_id[mine]];
+      uint32_t before = sees_images() ? degree : 0;
+      bool with_self = OP == DEGREES && args.drop_self && !args.half && !sees_images();
+      degree = (uint32_t)found - (with_self ? 1 : 0) + (OP == DEGREES ? before : 0);
+      counted += degree - before;
     }
   }
 
@@ -1068,16 +1081,17 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     uint32_t id = memory.own_id[lane];
     memory.row_at[lane] = args.neighbors + (args.offsets[id] - args.base);
     if (sees_images())
-      memory.row_at[lane] += args.space.open_degrees[id];
+      memory.row_at[lane] += args.space.images.filled[id];
   }
 
-  /* Takes the rows of the stencil from step `first` on. */
-  __device__ void take_rows(uint32_t first, uint32_t n) {
-    for (uint32_t s = first; s < n; s += 32) {
-      list_runs(s);
-      take_inside();
-      take_tests();
-    }
+  /* FILL: where more images go on. */
+  __device__ void close_rows() {
+    __syncwarp();
+    if (!sees_images() || lane >= n_queries)
+      return;
+    uint32_t id = memory.own_id[lane];
+    args.space.images.filled[id] =
+        (uint32_t)(memory.row_at[lane] - (args.neighbors + (args.offsets[id] - args.base)));
   }
 
   __device__ void run_tile(uint32_t tile) {
@@ -1087,17 +1101,12 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     have = 0;
     if constexpr (OP == FILL)
       open_rows(tile);
-    uint32_t first = is_symmetric() ? args.own_step : 0;
-    if constexpr (GENERAL) {
-      image_pass<tile_join> images(*this);
-      n_rows = args.n_steps;
-      bool more = sees_images() ? images.begin() : true;
-      while (more) {
-        take_rows(sees_images() ? 0 : first, n_rows);
-        more = sees_images() && images.go_on();
-      }
-    } else {
-      take_rows(first, args.n_steps);
+    if (OP == COLLECT && sees_images() && has()) /* behind those that are there */
+      found = args.degrees[memory.own_id[mine]];
+    for (uint32_t s = is_symmetric() && !sees_images() ? args.own_step : 0; s < args.n_steps; s += 32) {
+      list_runs(s);
+      take_inside();
+      take_tests();
     }
     finish(tile);
   }

@@ -4,6 +4,7 @@
  * every number of cut dimensions and side of the cells, how many sampled points lie near sampled queries. From
  * that the host predicts the cost of every choice, in warp instructions a query, and takes the cheapest. Two
  * short waits, some 0.1 ms in all: a join of a million points takes less than one. */
+#include "engine/cuda/box.cuh"
 #include "engine/cuda/join_point.cuh"
 #include "engine/cuda/join_tile.cuh"
 
@@ -625,10 +626,12 @@ grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, cons
   plan.candidates = best.candidates;
   plan.neighbors = planner.neighbors;
   plan.dense = planner.choose_dense(best);
-  kith_grid_make(&plan.grid, &grid_spec, &spec.predicate);
-  while (!kith_stencil_make(&plan.stencil, &plan.grid, &grid_spec, &spec.predicate)) {
+  kith_predicate predicate = spec.predicate;
+  predicate.reach = widen_reach(spec.lattice, predicate.reach);
+  kith_grid_make(&plan.grid, &grid_spec, &predicate);
+  while (!kith_stencil_make(&plan.stencil, &plan.grid, &grid_spec, &predicate)) {
     grid_spec.k--;
-    kith_grid_make(&plan.grid, &grid_spec, &spec.predicate);
+    kith_grid_make(&plan.grid, &grid_spec, &predicate);
   }
   return plan;
 }

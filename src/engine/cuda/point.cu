@@ -321,7 +321,7 @@ double kith_cuda_join::expect_pairs() {
   uint64_t sampled = (n + SAMPLE_ONE_IN - 1) / SAMPLE_ONE_IN;
   uint64_t stride = spec.order == KITH_ORDER_QUEUE ? 1 : SAMPLE_ONE_IN;
   kith_cuda_tally seen;
-  check(cudaMemsetAsync(total.get(), 0, sizeof(kith_cuda::tally), session.stream), "sample");
+  check(cudaMemsetAsync(total.get(), 0, sizeof(totals), session.stream), "sample");
   launch_points(arguments(COUNT), COUNT, query_batch{0, stride, sampled});
   read_tally(&seen, "sample");
   double pairs = (double)seen.pairs * (double)n / (double)sampled;

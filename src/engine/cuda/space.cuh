@@ -18,15 +18,34 @@ inline bool needs_general(const kith_cuda_spec &spec) {
   return spec.predicate.norm != KITH_NORM_2 || spec.limits || has_ties(spec);
 }
 
+/* A vector of the lattice, and how far it moves along each dimension, where there are at most 8. */
+struct image_shift {
+  kith_shift shift;
+  double along[8];
+};
+
+/* A candidate as it is seen in the image of a shift: moved by the shift's opposite. */
+struct image {
+  uint32_t source; /* its position */
+  uint32_t shift;  /* in the list of shifts */
+};
+
+/* The pass over images, in a periodic box: box.cuh. */
+struct image_args {
+  const image *list; /* by position; NULL: candidates are as they are */
+  const image_shift *shifts;
+  double rounding;  /* what moving may do to coordinates, for the band */
+  uint32_t *filled; /* FILL: pairs that are in the rows already, by id */
+};
+
 /* What a join in such a space needs to know beside the predicate, whose limit is the largest of all. */
 struct space_args {
-  const double *limits;         /* by id of the query; NULL: all have the predicate's */
-  bool symmetric;               /* COUNT: pairs are looked at once, and counted in both orders */
-  bool images;                  /* this is the pass over images, */
-  bool ties;                    /* a pair may have two images within the limit, */
-  double doubt;                 /* if its size is larger than this: then the nearer one counts */
-  const uint32_t *open_degrees; /* images, FILL: pairs that are in the rows already, by id */
-  kith_lattice lattice;         /* n is 0: there is no box */
+  const double *limits; /* by id of the query; NULL: all have the predicate's */
+  bool symmetric;       /* COUNT: pairs are looked at once, and counted in both orders */
+  bool ties;            /* a pair may have two images within the limit, */
+  double doubt;         /* if its size is larger than this: then the nearer one counts */
+  image_args images;
+  kith_lattice lattice; /* n is 0: there is no box */
 };
 
 /* The size of the difference of two points, by the definition; the second is in the image of a shift. Points

@@ -206,13 +206,11 @@ struct cutting {
 };
 
 void await(const kith_cuda_session &session, cudaEvent_t event) {
-  constexpr int SHORT_WAIT = 64; /* questions, before it is worth to sleep */
-  cudaError_t state = session.patient ? cudaErrorNotReady : cudaEventSynchronize(event);
-  for (int asked = 0; state == cudaErrorNotReady && (state = cudaEventQuery(event)) == cudaErrorNotReady;
-       asked++)
-    if (asked > SHORT_WAIT)
-      session.rest();
-  check(state, "copy to the host");
+  constexpr const char *WHAT = "copy to the host";
+  if (session.patient)
+    session.await(event, WHAT, [] {});
+  else
+    check(cudaEventSynchronize(event), WHAT);
 }
 
 /* Once the event has happened, if there is one. */

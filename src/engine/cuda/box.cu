@@ -1,0 +1,408 @@
+/* Periodic boxes: see box.cuh. */
+#include "engine/cuda/box.cuh"
+
+#include "engine/cuda/sort.cuh"
+
+#include <thrust/iterator/counting_iterator.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kith_cuda {
+
+double widen_reach(const kith_lattice &lattice, double reach) {
+  double sides = 0;
+  for (uint32_t i = 0; i < lattice.n; i++)
+    sides += lattice.vector[i][i];
+  return reach + 0x1p-48 * sides;
+}
+
+/* ---- moving points into the brick ------------------------------------------------------------------------ */
+
+namespace {
+
+struct wrap_findings {
+  unsigned long long outside; /* rows that are to be moved */
+  unsigned long long faults;  /* rows that are invalid, or whose place is lost; */
+  unsigned long long first;   /* the first of them: 2 * row, + 1 if it is lost */
+};
+
+/* Values that are no numbers lie nowhere: such rows are invalid, whatever becomes of them. */
+__global__ void count_outside(const __grid_constant__ view points, const __grid_constant__ kith_lattice lattice,
+                              wrap_findings *found) {
+  uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  bool outside = false;
+  for (uint32_t i = 0; row < points.n && i < lattice.n; i++) {
+    double x = points.get(row, lattice.axis[i]);
+    outside |= x < 0 || x >= lattice.vector[i][i];
+  }
+  int count = __syncthreads_count(outside);
+  if (threadIdx.x == 0 && count)
+    atomicAdd(&found->outside, (unsigned long long)count);
+}
+
+__global__ void wrap_rows(const __grid_constant__ view points, const __grid_constant__ kith_lattice lattice,
+                          double *to, wrap_findings *found) {
+  uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= points.n)
+    return;
+  double *x = to + row * points.dim;
+  bool valid = true;
+  for (uint32_t c = 0; c < points.dim; c++) {
+    x[c] = points.get(row, c);
+    valid = valid && isfinite(x[c]);
+  }
+  bool lost = valid && !kith_lattice_wrap(&lattice, x);
+  for (uint32_t c = 0; lost && c < points.dim; c++)
+    x[c] = NAN;
+  if (!valid || lost) {
+    atomicAdd(&found->faults, 1ULL);
+    atomicMin(&found->first, 2ULL * row + lost);
+  }
+}
+
+wrap_findings read_findings(kith_cuda_session &session, const buffer<wrap_findings> &found) {
+  wrap_findings *host = (wrap_findings *)session.pinned;
+  check(cudaMemcpyAsync(host, found.get(), sizeof *host, cudaMemcpyDeviceToHost, session.stream), "points");
+  session.wait("moving points into the box");
+  return *host;
+}
+
+[[noreturn]] void refuse_lost(const char *name, const wrap_findings &found) {
+  char text[256];
+  snprintf(text, sizeof text,
+           "%s: row %llu lies so many boxes away that its place in the box is lost (counted from 0; invalid "
+           "rows in all: %llu); remove such rows, or skip them",
+           name, found.first / 2, found.faults);
+  fail(KITH_ERR_POINTS, text);
+}
+
+} // namespace
+
+view wrap_points(kith_cuda_session &session, const kith_cuda_spec &spec, const view &points, const char *name,
+                 buffer<char> &room) {
+  if (spec.lattice.n == 0 || points.n == 0)
+    return points;
+  auto found = session.make<wrap_findings>(1, "numbers");
+  check(cudaMemsetAsync(found.get(), 0, sizeof(wrap_findings), session.stream), "points");
+  check(cudaMemsetAsync(&found.get()->first, 0xFF, sizeof(uint64_t), session.stream), "points");
+  unsigned blocks = blocks_for(points.n, THREADS);
+  count_outside<<<blocks, THREADS, 0, session.stream>>>(points, spec.lattice, found.get());
+  check_launch("points");
+  if (read_findings(session, found).outside == 0)
+    return points;
+  auto wrapped = session.make<char>(points.n * points.dim * sizeof(double), "the points in their box");
+  wrap_rows<<<blocks, THREADS, 0, session.stream>>>(points, spec.lattice, (double *)wrapped.get(), found.get());
+  check_launch("points");
+  wrap_findings seen = read_findings(session, found);
+  bool first_is_lost = seen.faults > 0 && seen.first % 2 == 1;
+  if (first_is_lost && !spec.skip_invalid) /* other invalid rows are refused when the points are looked at */
+    refuse_lost(name, seen);
+  room = std::move(wrapped);
+  return view{room.get(), points.n, points.dim, true, (int64_t)(points.dim * sizeof(double)), sizeof(double)};
+}
+
+/* ---- the border ------------------------------------------------------------------------------------------ */
+
+namespace {
+
+/* The box around a value of every lane. */
+__device__ void bound_lanes(double x, double &low, double &high) {
+  low = high = x;
+  for (int step = 16; step; step /= 2) {
+    low = fmin(low, __shfl_xor_sync(0xFFFFFFFFU, low, step));
+    high = fmax(high, __shfl_xor_sync(0xFFFFFFFFU, high, step));
+  }
+}
+
+/* The points of an index, in its order. */
+view view_of(const cell_index &index, uint32_t dim, bool is_f64) {
+  int64_t width = is_f64 ? sizeof(double) : sizeof(float);
+  return view{index.coords.get(), index.n, dim, is_f64, dim * width, width};
+}
+
+/* A warp a tile. */
+__global__ void find_border(const __grid_constant__ view points, const uint32_t *tile_begin, uint32_t n_tiles,
+                            const __grid_constant__ kith_lattice lattice, double reach, uint32_t *border,
+                            uint32_t *count) {
+  uint32_t tile = (uint32_t)(((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32);
+  uint32_t lane = threadIdx.x % 32;
+  if (tile >= n_tiles)
+    return;
+  uint32_t begin = tile_begin[tile];
+  uint32_t position = begin + lane < tile_begin[tile + 1] ? begin + lane : begin;
+  bool interior = true;
+  for (uint32_t i = 0; i < lattice.n; i++) {
+    double low;
+    double high;
+    bound_lanes(points.get(position, lattice.axis[i]), low, high);
+    interior = interior && kith_lattice_is_interior(&lattice, i, low, high, reach);
+  }
+  if (lane == 0 && !interior)
+    border[atomicAdd(count, 1U)] = tile;
+}
+
+} // namespace
+
+tiles find_border_tiles(kith_cuda_session &session, const tiles &all, const cell_index &index, bool is_f64,
+                        const kith_cuda_spec &spec) {
+  tiles border;
+  if (all.n == 0)
+    return border;
+  border.begin = session.make<uint32_t>(all.n, "tiles");
+  auto count = session.make<uint32_t>(1, "a number");
+  check(cudaMemsetAsync(count.get(), 0, sizeof(uint32_t), session.stream), "tiles");
+  find_border<<<blocks_for((uint64_t)all.n * 32, THREADS), THREADS, 0, session.stream>>>(
+      view_of(index, spec.a.dim, is_f64), all.begin.get(), all.n, spec.lattice, spec.predicate.reach,
+      border.begin.get(), count.get());
+  check_launch("tiles");
+  uint32_t *counted = (uint32_t *)session.pinned;
+  check(cudaMemcpyAsync(counted, count.get(), sizeof *counted, cudaMemcpyDeviceToHost, session.stream),
+        "tiles");
+  session.wait("tiles");
+  border.n = *counted;
+  return border;
+}
+
+/* ---- images ---------------------------------------------------------------------------------------------- */
+
+/* Which images are to be made. */
+struct image_question {
+  view points;
+  kith_lattice lattice;
+  double reach;
+  bool positive;
+  const uint32_t *sources; /* of these */
+  uint32_t n;
+  shift_numbers numbers;
+
+  /* Calls see(shift) for all shifts that bring candidate p within reach of some point of the brick. */
+  template <typename F> __device__ void each_shift(uint32_t p, F see) const {
+    kith_differences differences;
+    differences.reach = reach;
+    for (uint32_t i = 0; i < lattice.n; i++) {
+      double x = points.get(p, lattice.axis[i]);
+      differences.low[i] = -x;
+      differences.high[i] = lattice.vector[i][i] - x;
+    }
+    kith_shift_walk walk;
+    bool more = kith_shift_first(&lattice, &differences, &walk);
+    for (; more; more = kith_shift_next(&lattice, &differences, &walk)) {
+      int sign = kith_shift_sign(&lattice, &walk.shift);
+      if (sign > 0 || (sign < 0 && !positive))
+        see(walk.shift);
+    }
+  }
+
+  __device__ uint32_t number_of(const kith_shift &shift) const {
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < lattice.n; i++)
+      number += (uint32_t)(shift.turns[i] - numbers.first[i]) * numbers.stride[i];
+    return number;
+  }
+
+  __device__ double moved(uint32_t p, uint32_t c, const kith_shift &shift) const {
+    double x = points.get(p, c);
+    for (uint32_t i = 0; i < lattice.n; i++)
+      x -= lattice.axis[i] == c ? shift.by[i] : 0;
+    return x;
+  }
+};
+
+namespace {
+
+/* Whether a candidate has images at all. */
+struct has_images {
+  view points;
+  kith_lattice lattice;
+  double reach;
+
+  __device__ bool operator()(uint32_t p) const {
+    for (uint32_t i = 0; i < lattice.n; i++) {
+      double x = points.get(p, lattice.axis[i]);
+      if (!kith_lattice_is_interior(&lattice, i, x, x, reach))
+        return true;
+    }
+    return false;
+  }
+};
+
+__global__ void count_images(const __grid_constant__ image_question question, uint64_t *counts) {
+  uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= question.n)
+    return;
+  uint64_t n = 0;
+  question.each_shift(question.sources[i], [&](const kith_shift &) { n++; });
+  counts[i] = n;
+}
+
+template <typename K>
+__global__ void list_images(const __grid_constant__ image_question question,
+                            const __grid_constant__ kith_grid grid, const uint64_t *begins, K *keys,
+                            image *images) {
+  uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= question.n)
+    return;
+  uint32_t p = question.sources[i];
+  uint64_t at = begins[i];
+  question.each_shift(p, [&](const kith_shift &shift) {
+    keys[at] = (K)key_of(grid, [&](uint32_t c) { return question.moved(p, c, shift); });
+    images[at++] = image{p, question.number_of(shift)};
+  });
+}
+
+} // namespace
+
+box_images::box_images(kith_cuda_session &session, const kith_cuda_spec &spec, const kith_grid &grid,
+                       const cell_index &candidates, bool is_f64)
+    : session(session), spec(spec), grid(grid), candidates(candidates),
+      points(view_of(candidates, spec.a.dim, is_f64)) {
+  make_shifts();
+  find_sources();
+}
+
+void box_images::find_sources() {
+  if (candidates.n == 0)
+    return;
+  auto found = session.make<uint32_t>(candidates.n, "images");
+  auto count = session.make<uint32_t>(1, "a number");
+  has_images chosen{points, spec.lattice, spec.predicate.reach};
+  thrust::counting_iterator<uint32_t> positions(0);
+  size_t bytes = 0;
+  auto select = [&](void *room) {
+    check(cub::DeviceSelect::If(room, bytes, positions, found.get(), count.get(), (int64_t)candidates.n, chosen,
+                                session.stream),
+          "images");
+  };
+  select(nullptr);
+  auto room = session.make<char>(bytes, "images");
+  select(room.get());
+  uint32_t *counted = (uint32_t *)session.pinned;
+  check(cudaMemcpyAsync(counted, count.get(), sizeof *counted, cudaMemcpyDeviceToHost, session.stream),
+        "images");
+  session.wait("images");
+  sources.n = *counted;
+  sources.positions = session.make<uint32_t>(sources.n, "images");
+  check(cudaMemcpyAsync(sources.positions.get(), found.get(), sources.n * sizeof(uint32_t),
+                        cudaMemcpyDeviceToDevice, session.stream),
+        "images");
+}
+
+/* All combinations of the turns that bring some pair of the brick within reach. */
+void box_images::make_shifts() {
+  const kith_lattice &lattice = spec.lattice;
+  kith_differences differences{};
+  differences.reach = spec.predicate.reach;
+  for (uint32_t i = 0; i < lattice.n; i++) {
+    differences.low[i] = -lattice.vector[i][i];
+    differences.high[i] = lattice.vector[i][i];
+  }
+  int32_t last[KITH_MAX_AXES] = {};
+  kith_shift_walk walk;
+  bool more = kith_shift_first(&lattice, &differences, &walk);
+  for (; more; more = kith_shift_next(&lattice, &differences, &walk))
+    for (uint32_t i = 0; i < lattice.n; i++) {
+      numbers.first[i] = std::min(numbers.first[i], walk.shift.turns[i]);
+      last[i] = std::max(last[i], walk.shift.turns[i]);
+    }
+  uint32_t n = 1;
+  for (uint32_t i = 0; i < lattice.n; i++) {
+    numbers.stride[i] = n;
+    n *= (uint32_t)(last[i] - numbers.first[i] + 1);
+  }
+  std::vector<image_shift> list(n);
+  for (uint32_t number = 0; number < n; number++) {
+    image_shift &made = list[number];
+    for (uint32_t i = 0, rest = number; i < lattice.n; i++) {
+      uint32_t many = (uint32_t)(last[i] - numbers.first[i] + 1);
+      made.shift.turns[i] = numbers.first[i] + (int32_t)(rest % many);
+      rest /= many;
+    }
+    kith_shift_add_up(&lattice, 0, &made.shift);
+    double lengths = 0;
+    for (uint32_t i = 0; i < lattice.n; i++) {
+      lengths += lattice.vector[i][i] + fabs(made.shift.by[i]);
+      if (lattice.axis[i] < 8)
+        made.along[lattice.axis[i]] = made.shift.by[i];
+    }
+    rounding = std::max(rounding, 0x1p-26 * lengths);
+  }
+  shifts = session.make<image_shift>(n, "the images of the box");
+  check(cudaMemcpyAsync(shifts.get(), list.data(), n * sizeof(image_shift), cudaMemcpyHostToDevice,
+                        session.stream),
+        "the images of the box");
+  session.wait("the images of the box");
+}
+
+/* Sorts the images into the cells of the grid. */
+template <typename K> void box_images::fill_part(const image_question &question, const uint64_t *begins) {
+  uint64_t n = part.index.n;
+  auto keys = session.make<K>(n, "images");
+  auto list = session.make<image>(n, "images");
+  list_images<<<blocks_for(question.n, THREADS), THREADS, 0, session.stream>>>(question, grid, begins,
+                                                                               keys.get(), list.get());
+  check_launch("images");
+  part.index.keys = session.make<char>(n * sizeof(K), "images");
+  part.list = session.make<image>(n, "images");
+  sort_pairs(session, (int)grid.key_bits, n, keys.get(), (K *)part.index.keys.get(), list.get(),
+             part.list.get());
+  part.index.find.keys = key_list{part.index.keys.get(), sizeof(K) == 8};
+  make_table(session, grid, part.index, (uint32_t *)session.pinned + 64); /* nobody asks for that number */
+}
+
+/* Makes the images of a part; false if there is no room for them. */
+bool box_images::try_part(uint32_t first, uint32_t end, bool positive) {
+  constexpr uint64_t MOST = 1 << 30;   /* positions are numbers of 32 bits */
+  constexpr uint64_t IMAGE_BYTES = 80; /* while they are sorted; as much again is left for what comes */
+  part = image_part{};
+  this->positive = positive;
+  const uint32_t *some = sources.positions.get() + first;
+  image_question question{points, spec.lattice, spec.predicate.reach, positive, some, end - first, numbers};
+  try {
+    auto begins = session.make<uint64_t>(question.n + UINT64_C(1), "images");
+    count_images<<<blocks_for(question.n, THREADS), THREADS, 0, session.stream>>>(question, begins.get() + 1);
+    check_launch("images");
+    size_t bytes = 0;
+    auto scan = [&](void *room) {
+      check(cub::DeviceScan::InclusiveSum(room, bytes, begins.get() + 1, begins.get() + 1, (int64_t)question.n,
+                                          session.stream),
+            "images");
+    };
+    scan(nullptr);
+    auto room = session.make<char>(bytes, "images");
+    scan(room.get());
+    check(cudaMemsetAsync(begins.get(), 0, sizeof(uint64_t), session.stream), "images");
+    uint64_t *n = (uint64_t *)session.pinned;
+    check(cudaMemcpyAsync(n, begins.get() + question.n, sizeof *n, cudaMemcpyDeviceToHost, session.stream),
+          "images");
+    session.wait("images");
+    uint64_t room_for = (session.memory.limit - session.memory.used) / (2 * IMAGE_BYTES);
+    if (*n > std::min(MOST, room_for) && question.n > 1)
+      return false;
+    part.index.n = (uint32_t)*n;
+    if (*n > 0 && grid.key_bits > 32)
+      fill_part<uint64_t>(question, begins.get());
+    else if (*n > 0)
+      fill_part<uint32_t>(question, begins.get());
+  } catch (const failure &f) {
+    if (question.n < 2 || (f.status != KITH_ERR_BUDGET && f.status != KITH_ERR_MEMORY))
+      throw;
+    return false;
+  }
+  part.first = first;
+  part.end = end;
+  return true;
+}
+
+const image_part &box_images::get(uint32_t first, bool positive) {
+  bool is_there = part.end > first && part.first == first && this->positive == positive;
+  for (uint32_t end = sources.n; !is_there; end = first + (end - first) / 2)
+    is_there = try_part(first, end, positive);
+  return part;
+}
+
+image_args box_images::arguments(const image_part &part) const {
+  return image_args{part.list.get(), shifts.get(), rounding, nullptr};
+}
+
+} // namespace kith_cuda

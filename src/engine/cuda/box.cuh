@@ -1,0 +1,83 @@
+/* A periodic box on a GPU: points are moved into the brick of the lattice, and candidates near its faces have
+ * images beyond them.
+ *
+ * The candidates as they are and their images are met in two passes. Images have an index of their own over the
+ * same grid. They lie outside of it, in the cells that are nearest: what is within reach of a point in the
+ * brick still is, since clamping never moves cells apart. An image is a candidate and a shift; its coordinates
+ * are made when they are read. Only tiles near the faces, the border, take part in the second pass. Counting a
+ * set against itself needs only one of a shift and its opposite. Where there is no room for all images, the
+ * second pass is made in parts, each with the images of some candidates.
+ *
+ * Staged coordinates are relative to the first query of a tile, for float32 input too. For the band,
+ * coordinates may be off by some 2^-53 of the lengths that moving deals with (the side of the brick, the
+ * shift), and the definition rounds (a - b) + shift likewise; 2^-26 of these lengths more than pays for that.
+ * So does what the grid's reach is wider by (widen_reach). */
+#ifndef KITH_ENGINE_CUDA_BOX_CUH
+#define KITH_ENGINE_CUDA_BOX_CUH
+
+#include "engine/cuda/space.cuh"
+
+namespace kith_cuda {
+
+/* How shifts are numbered: by their turns, of which there are few along each axis. */
+struct shift_numbers {
+  int32_t first[KITH_MAX_AXES];
+  uint32_t stride[KITH_MAX_AXES];
+};
+
+/* The images of some candidates: those from `first` up to `end` in the list of those that have any. */
+struct image_part {
+  uint32_t first = 0, end = 0;
+  cell_index index; /* its keys; positions are those of */
+  buffer<image> list;
+};
+
+/* The images of all candidates of a join, a part at a time. */
+class box_images {
+public:
+  box_images(kith_cuda_session &session, const kith_cuda_spec &spec, const kith_grid &grid,
+             const cell_index &candidates, bool is_f64);
+  /* Candidates that have images. */
+  uint32_t size() const { return sources.n; }
+  /* The images of those from `first` on, as many as fit; positive: of a shift and its opposite, only in one.
+   * Until the next call. */
+  const image_part &get(uint32_t first, bool positive);
+  /* What kernels are to know of a part. */
+  image_args arguments(const image_part &part) const;
+
+private:
+  void make_shifts();
+  void find_sources();
+  bool try_part(uint32_t first, uint32_t end, bool positive);
+  template <typename K> void fill_part(const struct image_question &question, const uint64_t *begins);
+
+  kith_cuda_session &session;
+  const kith_cuda_spec &spec;
+  const kith_grid &grid;
+  const cell_index &candidates;
+  view points; /* the candidates' coordinates */
+  struct {
+    uint32_t n = 0;
+    buffer<uint32_t> positions;
+  } sources; /* candidates near the faces of the brick */
+  shift_numbers numbers{};
+  buffer<image_shift> shifts;
+  double rounding = 0;
+  image_part part;
+  bool positive = false;
+};
+
+/* Moves points into the brick: into a copy of doubles in `room`, unless all lie there already. Refuses points
+ * whose place is lost, or makes them invalid rows if those are skipped. */
+view wrap_points(kith_cuda_session &session, const kith_cuda_spec &spec, const view &points, const char *name,
+                 buffer<char> &room);
+
+/* Those of the tiles of an index that may meet images: `begin` has their numbers, in any order. */
+tiles find_border_tiles(kith_cuda_session &session, const tiles &all, const cell_index &index, bool is_f64,
+                        const kith_cuda_spec &spec);
+
+/* How far apart points may be along an axis that belong together in some image, rounding included. */
+double widen_reach(const kith_lattice &lattice, double reach);
+
+} // namespace kith_cuda
+#endif
