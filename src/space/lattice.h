@@ -116,7 +116,7 @@ static inline KITH_DEVICE void kith_shift_add_up(const kith_lattice *lattice, ui
   for (uint32_t c = 0; c < lattice->n; c++)
     shift->by[c] = 0;
   for (uint32_t i = lattice->n; i-- > first;)
-    for (uint32_t c = 0; c <= i; c++)
+    for (uint32_t c = lattice->skewed ? 0 : i; c <= i; c++)
       shift->by[c] = kith_add_product(shift->by[c], shift->turns[i], lattice->vector[i][c]);
 }
 

@@ -124,7 +124,7 @@ static const row ROWS[] = {
      .metric = KITH_HAVERSINE,
      .radius = 6371.0088,
      .radii = MIXED},
-    /* periodic boxes: dimensions, points inside and outside, open axes, eps up to half of the box */
+    /* periodic boxes: dimensions, points inside and outside, open axes, many images, eps up to half of them */
     {.s = UNIFORM, .n = 500, .dim = 1, .eps = 0.01, .n_box = 1, .box = {1}},
     {.s = UNIFORM, .n = 300, .dim = 1, .eps = 0.5, .n_box = 1, .box = {1}},
     {.s = UNIFORM, .n = 500, .dim = 2, .eps = 0.05, .n_box = 2, .box = {1, 1}},
@@ -135,6 +135,7 @@ static const row ROWS[] = {
     {.s = UNIFORM, .n = 300, .dim = 4, .eps = 0.2, .n_box = 4, .box = {1, 1, 0, 1}},
     {.s = UNIFORM, .n = 150, .dim = 5, .eps = 0.4, .n_box = 5, .box = {1, 1, 1, 1, 1}},
     {.s = UNIFORM, .n = 150, .dim = 9, .eps = 0.5, .n_box = 9, .box = {1, 0, 1, 0, 0, 0, 0, 1, 0}},
+    {.s = UNIFORM, .n = 64, .dim = 8, .eps = 0.48, .n_box = 8, .box = {1, 1, 1, 1, 1, 1, 1, 1}},
     {.s = WIDE, .n = 400, .dim = 1, .eps = 0.03, .n_box = 1, .box = {0.7}},
     {.s = WIDE, .n = 500, .dim = 2, .eps = 0.05, .n_box = 2, .box = {0.7, 1.3}},
     {.s = WIDE, .n = 400, .dim = 3, .eps = 0.1, .n_box = 3, .box = {0.7, 1.3, 0.9}},

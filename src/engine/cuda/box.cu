@@ -1,5 +1,6 @@
 /* Periodic boxes: see box.cuh. */
 #include "engine/cuda/box.cuh"
+#include "engine/cuda/join_args.cuh"
 
 #include "engine/cuda/sort.cuh"
 
@@ -166,6 +167,8 @@ tiles find_border_tiles(kith_cuda_session &session, const tiles &all, const cell
 
 /* ---- images ---------------------------------------------------------------------------------------------- */
 
+constexpr uint32_t MOST_STAGED = 8; /* dimensions in which kernels stage coordinates */
+
 /* Which images are to be made. */
 struct image_question {
   view points;
@@ -251,6 +254,19 @@ __global__ void list_images(const __grid_constant__ image_question question,
   });
 }
 
+/* The ids of images, and their coordinates, if they are wanted. */
+__global__ void place_images(const __grid_constant__ image_question question, const uint32_t *source_ids,
+                             const image *images, const kith_shift *shifts, uint64_t n, uint32_t *ids,
+                             double *coords) {
+  uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n)
+    return;
+  image made = images[i];
+  ids[i] = source_ids[made.source];
+  for (uint32_t c = 0; coords && c < question.points.dim; c++)
+    coords[i * question.points.dim + c] = question.moved(made.source, c, shifts[made.shift]);
+}
+
 } // namespace
 
 box_images::box_images(kith_cuda_session &session, const kith_cuda_spec &spec, const kith_grid &grid,
@@ -310,28 +326,24 @@ void box_images::make_shifts() {
     numbers.stride[i] = n;
     n *= (uint32_t)(last[i] - numbers.first[i] + 1);
   }
-  std::vector<image_shift> list(n);
+  std::vector<kith_shift> list(n);
   for (uint32_t number = 0; number < n; number++) {
-    image_shift &made = list[number];
+    kith_shift &made = list[number];
     for (uint32_t i = 0, rest = number; i < lattice.n; i++) {
       uint32_t many = (uint32_t)(last[i] - numbers.first[i] + 1);
-      made.shift.turns[i] = numbers.first[i] + (int32_t)(rest % many);
+      made.turns[i] = numbers.first[i] + (int32_t)(rest % many);
       rest /= many;
     }
-    kith_shift_add_up(&lattice, 0, &made.shift);
+    kith_shift_add_up(&lattice, 0, &made);
     double lengths = 0;
-    for (uint32_t i = 0; i < lattice.n; i++) {
-      lengths += lattice.vector[i][i] + fabs(made.shift.by[i]);
-      if (lattice.axis[i] < 8)
-        made.along[lattice.axis[i]] = made.shift.by[i];
-    }
+    for (uint32_t i = 0; i < lattice.n; i++)
+      lengths += lattice.vector[i][i] + fabs(made.by[i]);
     rounding = std::max(rounding, 0x1p-26 * lengths);
   }
-  shifts = session.make<image_shift>(n, "the images of the box");
-  check(cudaMemcpyAsync(shifts.get(), list.data(), n * sizeof(image_shift), cudaMemcpyHostToDevice,
+  shifts = session.make<kith_shift>(n, "the images of the box");
+  check(cudaMemcpyAsync(shifts.get(), list.data(), n * sizeof(kith_shift), cudaMemcpyHostToDevice,
                         session.stream),
         "the images of the box");
-  session.wait("the images of the box");
 }
 
 /* Sorts the images into the cells of the grid. */
@@ -347,13 +359,20 @@ template <typename K> void box_images::fill_part(const image_question &question,
   sort_pairs(session, (int)grid.key_bits, n, keys.get(), (K *)part.index.keys.get(), list.get(),
              part.list.get());
   part.index.find.keys = key_list{part.index.keys.get(), sizeof(K) == 8};
+  part.index.ids = session.make<uint32_t>(n, "images");
+  part.coords = session.make<double>(points.dim <= MOST_STAGED ? n * points.dim : 0, "images");
+  place_images<<<blocks_for(n, THREADS), THREADS, 0, session.stream>>>(question, candidates.ids.get(),
+                                                                       part.list.get(), shifts.get(), n,
+                                                                       part.index.ids.get(), part.coords.get());
+  check_launch("images");
   make_table(session, grid, part.index, (uint32_t *)session.pinned + 64); /* nobody asks for that number */
 }
 
 /* Makes the images of a part; false if there is no room for them. */
 bool box_images::try_part(uint32_t first, uint32_t end, bool positive) {
-  constexpr uint64_t MOST = 1 << 30;   /* positions are numbers of 32 bits */
-  constexpr uint64_t IMAGE_BYTES = 80; /* while they are sorted; as much again is left for what comes */
+  constexpr uint64_t MOST = 1 << 30; /* positions are numbers of 32 bits */
+  /* While they are sorted; as much again is left for what comes. */
+  const uint64_t image_bytes = 84 + (points.dim <= MOST_STAGED ? points.dim * sizeof(double) : 0);
   part = image_part{};
   this->positive = positive;
   const uint32_t *some = sources.positions.get() + first;
@@ -376,7 +395,7 @@ bool box_images::try_part(uint32_t first, uint32_t end, bool positive) {
     check(cudaMemcpyAsync(n, begins.get() + question.n, sizeof *n, cudaMemcpyDeviceToHost, session.stream),
           "images");
     session.wait("images");
-    uint64_t room_for = (session.memory.limit - session.memory.used) / (2 * IMAGE_BYTES);
+    uint64_t room_for = (session.memory.limit - session.memory.used) / (2 * image_bytes);
     if (*n > std::min(MOST, room_for) && question.n > 1)
       return false;
     part.index.n = (uint32_t)*n;
@@ -401,8 +420,13 @@ const image_part &box_images::get(uint32_t first, bool positive) {
   return part;
 }
 
-image_args box_images::arguments(const image_part &part) const {
-  return image_args{part.list.get(), shifts.get(), rounding, nullptr};
+void box_images::set_arguments(const image_part &part, join_args &args) const {
+  args.find = part.index.find;
+  args.c_ids = part.index.ids.get();
+  args.space.images.list = part.list.get();
+  args.space.images.coords = part.coords.get();
+  args.space.images.shifts = shifts.get();
+  args.space.images.rounding = rounding;
 }
 
 } // namespace kith_cuda

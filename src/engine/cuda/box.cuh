@@ -3,12 +3,12 @@
  *
  * The candidates as they are and their images are met in two passes. Images have an index of their own over the
  * same grid. They lie outside of it, in the cells that are nearest: what is within reach of a point in the
- * brick still is, since clamping never moves cells apart. An image is a candidate and a shift; its coordinates
- * are made when they are read. Only tiles near the faces, the border, take part in the second pass. Counting a
- * set against itself needs only one of a shift and its opposite. Where there is no room for all images, the
- * second pass is made in parts, each with the images of some candidates.
+ * brick still is, since clamping never moves cells apart. Only tiles near the faces, the border, take part in
+ * the second pass. Counting a set against itself needs only one of a shift and its opposite. Where there is no
+ * room for all images, the second pass is made in parts, each with the images of some candidates.
  *
- * Staged coordinates are relative to the first query of a tile, for float32 input too. For the band,
+ * Staged coordinates are relative to the first query of a tile, for float32 input too, and those of images are
+ * doubles until then. For the band,
  * coordinates may be off by some 2^-53 of the lengths that moving deals with (the side of the brick, the
  * shift), and the definition rounds (a - b) + shift likewise; 2^-26 of these lengths more than pays for that.
  * So does what the grid's reach is wider by (widen_reach). */
@@ -28,8 +28,9 @@ struct shift_numbers {
 /* The images of some candidates: those from `first` up to `end` in the list of those that have any. */
 struct image_part {
   uint32_t first = 0, end = 0;
-  cell_index index; /* its keys; positions are those of */
-  buffer<image> list;
+  cell_index index; /* without coordinates: */
+  buffer<double> coords;
+  buffer<image> list; /* where they come from */
 };
 
 /* The images of all candidates of a join, a part at a time. */
@@ -42,8 +43,8 @@ public:
   /* The images of those from `first` on, as many as fit; positive: of a shift and its opposite, only in one.
    * Until the next call. */
   const image_part &get(uint32_t first, bool positive);
-  /* What kernels are to know of a part. */
-  image_args arguments(const image_part &part) const;
+  /* Makes the images of a part the candidates of a pass. */
+  void set_arguments(const image_part &part, struct join_args &args) const;
 
 private:
   void make_shifts();
@@ -61,7 +62,7 @@ private:
     buffer<uint32_t> positions;
   } sources; /* candidates near the faces of the brick */
   shift_numbers numbers{};
-  buffer<image_shift> shifts;
+  buffer<kith_shift> shifts;
   double rounding = 0;
   image_part part;
   bool positive = false;

@@ -275,12 +275,11 @@ void kith_cuda_join::launch_images(const join_args &open, operation op) {
   if (op == FILL) {
     filled = session.make<uint32_t>(a.n, "one count per point");
     copy_degrees(filled, open_degrees);
+    args.space.images.filled = filled.get();
   }
   for (uint32_t first = 0; first < images->size() && args.n_tiles > 0;) {
     const image_part &part = images->get(first, op == COUNT && args.space.symmetric);
-    args.space.images = images->arguments(part);
-    args.space.images.filled = filled.get();
-    args.find = part.index.find;
+    images->set_arguments(part, args);
     if (part.index.n > 0)
       launch_tiles(args, op);
     first = part.end;

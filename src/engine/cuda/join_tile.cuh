@@ -102,7 +102,7 @@ __device__ bool is_pair_in_space(const T *query, uint32_t position, const join_a
     return belongs_in_space(query, candidates + (uint64_t)position * args.dim, args, limit, UNMOVED);
   image found = images.list[position];
   return belongs_in_space(query, candidates + (uint64_t)found.source * args.dim, args, limit,
-                          images.shifts[found.shift].shift);
+                          images.shifts[found.shift]);
 }
 
 /* The masks of 32 candidates in any space. */
@@ -593,7 +593,6 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
   struct batch {
     T coords[HELD][D ? D : 1];
     uint32_t position[HELD], id[HELD];
-    uint32_t shift[GENERAL ? HELD : 1]; /* if it is an image */
     bool exists[HELD];
   };
 
@@ -607,19 +606,26 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       while (place >= memory.test_end[cursor])
         cursor++;
       uint32_t position = batch.position[p] = place + memory.test_base[cursor];
-      if constexpr (GENERAL) {
-        if (sees_images()) {
-          image found = args.space.images.list[position];
-          position = found.source;
-          batch.shift[p] = found.shift;
-        }
-      }
       if (WRITES || (OP == DEGREES && args.half))
         batch.id[p] = args.c_ids[position];
+      if (sees_images()) {
+        load_image(batch, p, position);
+        continue;
+      }
       const T *from = candidate(position);
 #pragma unroll
       for (int c = 0; c < D; c++)
         batch.coords[p][c] = from[c];
+    }
+  }
+
+  /* Images have coordinates of their own, and are staged when they are loaded. */
+  __device__ void load_image(batch &batch, int p, uint32_t position) const {
+    if constexpr (GENERAL) {
+      const double *from = args.space.images.coords + (uint64_t)position * D;
+#pragma unroll
+      for (int c = 0; c < D; c++)
+        batch.coords[p][c] = (T)(from[c] - memory.origin[c]);
     }
   }
 
@@ -648,19 +654,14 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     return sums ? s : s + args.predicate.minus_limit;
   }
 
-  /* Coordinate c of candidate p of a batch as it is staged. */
-  __device__ float stage(const batch &batch, int p, int c) const {
-    T x = batch.coords[p][c];
-    if constexpr (!GENERAL) {
-      return sizeof(T) == 8 ? (float)(x - origin[c]) : (float)x;
-    } else {
-      if (!is_relative())
-        return (float)x;
-      double moved = (double)x;
-      if (sees_images() && batch.exists[p])
-        moved -= args.space.images.shifts[batch.shift[p]].along[c];
-      return (float)(moved - memory.origin[c]);
-    }
+  /* Coordinate c of a candidate as it is staged. */
+  __device__ float stage(T x, int c) const {
+    if constexpr (sizeof(T) == 4)
+      return (float)x;
+    else if constexpr (!GENERAL)
+      return (float)(x - origin[c]);
+    else
+      return sees_images() ? (float)x : (float)(x - memory.origin[c]);
   }
 
   /* Puts candidates into the queue, behind the n that wait there, without those that lie too far away. */
@@ -671,7 +672,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       if constexpr (D > 0) {
 #pragma unroll
         for (int c = 0; c < D; c++)
-          x[c] = stage(batch, p, c);
+          x[c] = stage(batch.coords[p][c], c);
       }
       bool kept = batch.exists[p];
       if constexpr (PRUNES && GENERAL)

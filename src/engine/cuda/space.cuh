@@ -18,12 +18,6 @@ inline bool needs_general(const kith_cuda_spec &spec) {
   return spec.predicate.norm != KITH_NORM_2 || spec.limits || has_ties(spec);
 }
 
-/* A vector of the lattice, and how far it moves along each dimension, where there are at most 8. */
-struct image_shift {
-  kith_shift shift;
-  double along[8];
-};
-
 /* A candidate as it is seen in the image of a shift: moved by the shift's opposite. */
 struct image {
   uint32_t source; /* its position */
@@ -32,8 +26,9 @@ struct image {
 
 /* The pass over images, in a periodic box: box.cuh. */
 struct image_args {
-  const image *list; /* by position; NULL: candidates are as they are */
-  const image_shift *shifts;
+  const image *list;    /* by position; NULL: candidates are as they are */
+  const double *coords; /* of the images, where there are at most 8 dimensions */
+  const kith_shift *shifts;
   double rounding;  /* what moving may do to coordinates, for the band */
   uint32_t *filled; /* FILL: pairs that are in the rows already, by id */
 };
