@@ -38,7 +38,6 @@ typedef struct kith_join {
   kith_predicate predicate;
   double *limits; /* by row of a, where each has its own; NULL: the predicate's */
   double *box;    /* min[dim], max[dim] of both sets, then of b alone */
-  double seconds_embed;
   uint64_t invalid[2];
   bool on_gpu;
   bool shared;        /* by several engines */

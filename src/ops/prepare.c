@@ -250,7 +250,7 @@ static kith_status embed(kith_join *j) {
   j->a = &j->embedded[0];
   j->b = j->one_set ? j->a : &j->embedded[1];
   j->is_embedded = true;
-  j->seconds_embed = kith_seconds() - began;
+  j->report.seconds_plan += kith_seconds() - began;
   return KITH_OK;
 }
 
@@ -286,8 +286,8 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
     return status;
   j->on_gpu = true;
   j->invalid[0] = j->gpu.invalid_rows;
-  j->report.seconds_plan = j->gpu.seconds_plan + j->seconds_embed;
-  j->report.seconds_index = j->gpu.seconds_index;
+  j->report.seconds_plan += j->gpu.seconds_plan;
+  j->report.seconds_index += j->gpu.seconds_index;
   j->report.cells = j->gpu.cells;
   j->report.index_dims = j->gpu.grid.k;
   j->report.cell_side = kith_grid_row_side(&j->gpu.grid);
@@ -314,17 +314,17 @@ kith_status kith_join_prepare_cpu(kith_join *j) {
   if ((status = look_at_points(j)) || (status = choose(j)))
     return status;
   double planned = kith_seconds();
-  j->report.seconds_plan = planned - began + j->seconds_embed;
+  j->report.seconds_plan += planned - began;
   if (j->all_with_all) {
     status = kith_join_prepare_brute(j);
-    j->report.seconds_index = kith_seconds() - planned;
+    j->report.seconds_index += kith_seconds() - planned;
     j->report.cells = j->panels_b.n_panels;
     j->report.index_dims = j->brute_choice.split;
     return status ? status : kith_check_cancel(j->ctx);
   }
   if ((status = build_indexes(j)) || (status = build_blocks(j)) || (status = create_engine(j)))
     return status;
-  j->report.seconds_index = kith_seconds() - planned;
+  j->report.seconds_index += kith_seconds() - planned;
   j->report.cells = j->index_b.n_cells;
   j->report.index_dims = j->grid.k;
   j->report.cell_side = kith_grid_row_side(&j->grid);

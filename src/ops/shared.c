@@ -70,11 +70,8 @@ static kith_status add_gpus(kith_join *j, kith_hybrid_spec *spec) {
 
 /* Panels have no queries to share out; then the GPUs do without the CPU. */
 static kith_status add_cpu(kith_join *j, kith_hybrid_spec *spec) {
-  kith_join_report gpu = j->report;
   j->count_only = false;
   kith_status status = kith_join_prepare_cpu(j);
-  j->report.seconds_plan += gpu.seconds_plan;
-  j->report.seconds_index += gpu.seconds_index;
   if (is_its_own_failure(status) && spec->n_members > 0) {
     note_failure(j, "cpu");
     return KITH_OK;

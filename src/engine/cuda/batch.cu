@@ -257,11 +257,14 @@ void running_batch::make_state() {
   bool counts_only = batch.task == KITH_CUDA_COUNT && !batch.one_sided;
   if (j.degrees.get() || j.a.n == 0 || counts_only)
     return;
-  j.degrees = session.make<uint32_t>(j.a.n, "one count per point");
-  check(cudaMemsetAsync(j.degrees.get(), 0, j.a.n * sizeof(uint32_t), session.stream), "degrees");
-  j.doubtful = session.make<uint8_t>(j.tiles.n, "tiles");
-  check(cudaMemsetAsync(j.doubtful.get(), 1, j.tiles.n, session.stream), "tiles");
-  j.blocks.places = session.make<uint64_t>(j.a.n, "the places of rows");
+  auto doubtful = session.make<uint8_t>(j.tiles.n, "tiles");
+  auto places = session.make<uint64_t>(j.a.n, "the places of rows");
+  auto degrees = session.make<uint32_t>(j.a.n, "one count per point");
+  check(cudaMemsetAsync(doubtful.get(), 1, j.tiles.n, session.stream), "tiles");
+  check(cudaMemsetAsync(degrees.get(), 0, j.a.n * sizeof(uint32_t), session.stream), "degrees");
+  j.doubtful = std::move(doubtful);
+  j.blocks.places = std::move(places);
+  j.degrees = std::move(degrees);
 }
 
 join_args running_batch::arguments(operation op) const {
@@ -275,11 +278,7 @@ join_args running_batch::arguments(operation op) const {
 }
 
 /* Each unordered pair of one set once: where all engines have the queries in the same order. */
-void running_batch::count() {
-  join_args args = arguments(COUNT);
-  j.launch_tiles(args, COUNT);
-  j.launch_images(args, COUNT);
-}
+void running_batch::count() { j.launch_passes(arguments(COUNT), COUNT); }
 
 /* Where there is no room for them, rows are filled after they are counted. */
 void running_batch::make_records() {
@@ -299,9 +298,7 @@ void running_batch::find_degrees(operation op, bool all_pairs) {
   if (op == COLLECT && !lane.records.get())
     make_records();
   args.pool = pool{lane.records.get(), lane.records.size(), &lane.total.get()->records};
-  j.launch_tiles(args, lane.records.size() > 0 && op == COLLECT ? COLLECT : DEGREES);
-  if (j.has_box())
-    j.add_images(args, DEGREES);
+  j.launch_passes(args, lane.records.size() > 0 && op == COLLECT ? COLLECT : DEGREES);
 }
 
 /* Of all rows of the batch. */
@@ -370,7 +367,7 @@ void running_batch::make_rows() {
   if (has_all_records())
     place_records(session, lane.records, lane.numbers->total.records, batch_rows{args.offsets}, args.neighbors);
   else
-    j.fill_rows(args);
+    j.launch_passes(args, FILL);
   if (j.spec.sorted)
     j.sort_rows(rows.neighbors, device->begins.get(), 0, n_queries, n_pairs);
   if (batch.distances)

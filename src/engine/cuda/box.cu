@@ -145,17 +145,17 @@ __global__ void find_border(const __grid_constant__ view points, const uint32_t 
 
 } // namespace
 
-tiles find_border_tiles(kith_cuda_session &session, const tiles &all, const cell_index &index, bool is_f64,
-                        const kith_cuda_spec &spec) {
-  tiles border;
+tile_list find_border_tiles(kith_cuda_session &session, const tiles &all, const cell_index &index, bool is_f64,
+                            const kith_cuda_spec &spec) {
+  tile_list border;
   if (all.n == 0)
     return border;
-  border.begin = session.make<uint32_t>(all.n, "tiles");
+  border.numbers = session.make<uint32_t>(all.n, "tiles");
   auto count = session.make<uint32_t>(1, "a number");
   check(cudaMemsetAsync(count.get(), 0, sizeof(uint32_t), session.stream), "tiles");
   find_border<<<blocks_for((uint64_t)all.n * 32, THREADS), THREADS, 0, session.stream>>>(
       view_of(index, spec.a.dim, is_f64), all.begin.get(), all.n, spec.lattice, spec.predicate.reach,
-      border.begin.get(), count.get());
+      border.numbers.get(), count.get());
   check_launch("tiles");
   uint32_t *counted = (uint32_t *)session.pinned;
   check(cudaMemcpyAsync(counted, count.get(), sizeof *counted, cudaMemcpyDeviceToHost, session.stream),
@@ -175,9 +175,12 @@ struct image_question {
   kith_lattice lattice;
   double reach;
   bool positive;
-  const uint32_t *sources; /* of these */
+  const uint32_t *sources; /* of these, */
   uint32_t n;
+  image_place first, end; /* and only those between, */
+  bool all;               /* if these are not all of them */
   shift_numbers numbers;
+  kith_grid grid;
 
   /* Calls see(shift) for all shifts that bring candidate p within reach of some point of the brick. */
   template <typename F> __device__ void each_shift(uint32_t p, F see) const {
@@ -202,6 +205,18 @@ struct image_question {
     for (uint32_t i = 0; i < lattice.n; i++)
       number += (uint32_t)(shift.turns[i] - numbers.first[i]) * numbers.stride[i];
     return number;
+  }
+
+  __device__ uint64_t find_key(uint32_t p, const kith_shift &shift) const {
+    return key_of(grid, [&](uint32_t c) { return moved(p, c, shift); });
+  }
+
+  /* Of source i. */
+  __device__ bool wants(uint32_t i, const kith_shift &shift) const {
+    if (all)
+      return true;
+    image_place place{find_key(sources[i], shift), i};
+    return !(place < first) && place < end;
   }
 
   __device__ double moved(uint32_t p, uint32_t c, const kith_shift &shift) const {
@@ -235,13 +250,12 @@ __global__ void count_images(const __grid_constant__ image_question question, ui
   if (i >= question.n)
     return;
   uint64_t n = 0;
-  question.each_shift(question.sources[i], [&](const kith_shift &) { n++; });
+  question.each_shift(question.sources[i], [&](const kith_shift &shift) { n += question.wants(i, shift); });
   counts[i] = n;
 }
 
 template <typename K>
-__global__ void list_images(const __grid_constant__ image_question question,
-                            const __grid_constant__ kith_grid grid, const uint64_t *begins, K *keys,
+__global__ void list_images(const __grid_constant__ image_question question, const uint64_t *begins, K *keys,
                             image *images) {
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= question.n)
@@ -249,7 +263,9 @@ __global__ void list_images(const __grid_constant__ image_question question,
   uint32_t p = question.sources[i];
   uint64_t at = begins[i];
   question.each_shift(p, [&](const kith_shift &shift) {
-    keys[at] = (K)key_of(grid, [&](uint32_t c) { return question.moved(p, c, shift); });
+    if (!question.wants(i, shift))
+      return;
+    keys[at] = (K)question.find_key(p, shift);
     images[at++] = image{p, question.number_of(shift)};
   });
 }
@@ -351,8 +367,8 @@ template <typename K> void box_images::fill_part(const image_question &question,
   uint64_t n = part.index.n;
   auto keys = session.make<K>(n, "images");
   auto list = session.make<image>(n, "images");
-  list_images<<<blocks_for(question.n, THREADS), THREADS, 0, session.stream>>>(question, grid, begins,
-                                                                               keys.get(), list.get());
+  list_images<<<blocks_for(question.n, THREADS), THREADS, 0, session.stream>>>(question, begins, keys.get(),
+                                                                               list.get());
   check_launch("images");
   part.index.keys = session.make<char>(n * sizeof(K), "images");
   part.list = session.make<image>(n, "images");
@@ -365,46 +381,68 @@ template <typename K> void box_images::fill_part(const image_question &question,
                                                                        part.list.get(), shifts.get(), n,
                                                                        part.index.ids.get(), part.coords.get());
   check_launch("images");
-  make_table(session, grid, part.index, (uint32_t *)session.pinned + 64); /* nobody asks for that number */
+  make_table(session, grid, part.index, nullptr);
 }
 
-/* Makes the images of a part; false if there is no room for them. */
-bool box_images::try_part(uint32_t first, uint32_t end, bool positive) {
-  constexpr uint64_t MOST = 1 << 30; /* positions are numbers of 32 bits */
-  /* While they are sorted; as much again is left for what comes. */
-  const uint64_t image_bytes = 84 + (points.dim <= MOST_STAGED ? points.dim * sizeof(double) : 0);
+/* The number of images; begins will have where those of each source begin. */
+uint64_t box_images::count(const image_question &question, buffer<uint64_t> &begins) {
+  begins = session.make<uint64_t>(question.n + UINT64_C(1), "images");
+  check(cudaMemsetAsync(begins.get(), 0, sizeof(uint64_t), session.stream), "images");
+  count_images<<<blocks_for(question.n, THREADS), THREADS, 0, session.stream>>>(question, begins.get() + 1);
+  check_launch("images");
+  size_t bytes = 0;
+  auto scan = [&](void *room) {
+    check(cub::DeviceScan::InclusiveSum(room, bytes, begins.get() + 1, begins.get() + 1, (int64_t)question.n,
+                                        session.stream),
+          "images");
+  };
+  scan(nullptr);
+  auto room = session.make<char>(bytes, "images");
+  scan(room.get());
+  uint64_t *n = (uint64_t *)session.pinned;
+  check(cudaMemcpyAsync(n, begins.get() + question.n, sizeof *n, cudaMemcpyDeviceToHost, session.stream),
+        "images");
+  session.wait("images");
+  return *n;
+}
+
+/* What there is room for; as much again is left for what comes. Positions are numbers of 32 bits. */
+uint64_t box_images::most_images() const {
+  constexpr uint64_t MOST = 1 << 30;
+  constexpr uint64_t SORTING_BYTES = 84;
+  uint64_t bytes = SORTING_BYTES + (points.dim <= MOST_STAGED ? points.dim * sizeof(double) : 0);
+  return std::min(MOST, (session.memory.limit - session.memory.used) / (2 * bytes));
+}
+
+/* Makes the images of a part; false if a smaller one is to be tried. */
+bool box_images::try_part(image_place first, image_place end, bool positive) {
+  bool all = !(image_place{} < first) && !(end < this->end());
+  bool divides = first < halve(first, end);
+  image_question question{points,
+                          spec.lattice,
+                          spec.predicate.reach,
+                          positive,
+                          sources.positions.get(),
+                          sources.n,
+                          first,
+                          end,
+                          all,
+                          numbers,
+                          grid};
   part = image_part{};
   this->positive = positive;
-  const uint32_t *some = sources.positions.get() + first;
-  image_question question{points, spec.lattice, spec.predicate.reach, positive, some, end - first, numbers};
   try {
-    auto begins = session.make<uint64_t>(question.n + UINT64_C(1), "images");
-    count_images<<<blocks_for(question.n, THREADS), THREADS, 0, session.stream>>>(question, begins.get() + 1);
-    check_launch("images");
-    size_t bytes = 0;
-    auto scan = [&](void *room) {
-      check(cub::DeviceScan::InclusiveSum(room, bytes, begins.get() + 1, begins.get() + 1, (int64_t)question.n,
-                                          session.stream),
-            "images");
-    };
-    scan(nullptr);
-    auto room = session.make<char>(bytes, "images");
-    scan(room.get());
-    check(cudaMemsetAsync(begins.get(), 0, sizeof(uint64_t), session.stream), "images");
-    uint64_t *n = (uint64_t *)session.pinned;
-    check(cudaMemcpyAsync(n, begins.get() + question.n, sizeof *n, cudaMemcpyDeviceToHost, session.stream),
-          "images");
-    session.wait("images");
-    uint64_t room_for = (session.memory.limit - session.memory.used) / (2 * image_bytes);
-    if (*n > std::min(MOST, room_for) && question.n > 1)
+    buffer<uint64_t> begins;
+    uint64_t n = question.n ? count(question, begins) : 0;
+    if (n > most_images() && divides)
       return false;
-    part.index.n = (uint32_t)*n;
-    if (*n > 0 && grid.key_bits > 32)
+    part.index.n = (uint32_t)n;
+    if (n > 0 && grid.key_bits > 32)
       fill_part<uint64_t>(question, begins.get());
-    else if (*n > 0)
+    else if (n > 0)
       fill_part<uint32_t>(question, begins.get());
   } catch (const failure &f) {
-    if (question.n < 2 || (f.status != KITH_ERR_BUDGET && f.status != KITH_ERR_MEMORY))
+    if (!divides || (f.status != KITH_ERR_BUDGET && f.status != KITH_ERR_MEMORY))
       throw;
     return false;
   }
@@ -413,9 +451,18 @@ bool box_images::try_part(uint32_t first, uint32_t end, bool positive) {
   return true;
 }
 
-const image_part &box_images::get(uint32_t first, bool positive) {
-  bool is_there = part.end > first && part.first == first && this->positive == positive;
-  for (uint32_t end = sources.n; !is_there; end = first + (end - first) / 2)
+/* Half way between two places; the first itself if there is nothing between them. */
+image_place box_images::halve(image_place first, image_place end) const {
+  if (end.key - first.key > 1)
+    return {first.key + (end.key - first.key) / 2, 0};
+  uint32_t last = end.key > first.key ? sources.n : end.source;
+  return {first.key, first.source + (last - first.source) / 2};
+}
+
+const image_part &box_images::get(image_place first, bool positive) {
+  bool same = !(part.first < first) && !(first < part.first) && this->positive == positive;
+  bool is_there = first < part.end && same;
+  for (image_place end = this->end(); !is_there; end = halve(first, end))
     is_there = try_part(first, end, positive);
   return part;
 }

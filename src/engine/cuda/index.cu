@@ -119,8 +119,9 @@ void make_table(kith_cuda_session &session, const kith_grid &grid, cell_index &i
   scan(nullptr);
   auto room = session.make<char>(bytes, "the table of cells");
   scan(room.get());
-  check(cudaMemcpyAsync(counted, cells.get(), sizeof *counted, cudaMemcpyDeviceToHost, session.stream),
-        "cells");
+  if (counted)
+    check(cudaMemcpyAsync(counted, cells.get(), sizeof *counted, cudaMemcpyDeviceToHost, session.stream),
+          "cells");
 }
 
 cell_index build_index(kith_cuda_session &session, const view &points, uint64_t invalid_rows,

@@ -82,6 +82,12 @@ struct tiles {
   buffer<uint32_t> begin; /* n + 1 */
 };
 
+/* Some of them. */
+struct tile_list {
+  uint32_t n = 0;
+  buffer<uint32_t> numbers;
+};
+
 /* Joining all points with all (dense.cuh): how they are narrowed. */
 struct dense_plan {
   bool wanted = false;
@@ -110,7 +116,8 @@ cell_index build_index(kith_cuda_session &session, const view &points, uint64_t 
 /* Cuts an index into tiles of up to `queries` positions. */
 tiles cut_tiles(kith_cuda_session &session, const cell_index &index, const kith_grid &grid, uint32_t queries);
 
-/* Makes what finds the positions of keys, once index.n and the sorted keys are there; *cells as above. */
+/* Makes what finds the positions of keys, once index.n and the sorted keys are there; *cells as above, or NULL.
+ */
 void make_table(kith_cuda_session &session, const kith_grid &grid, cell_index &index, uint32_t *cells);
 
 /* The key of a point, whose coordinate in dimension c is get(c). */

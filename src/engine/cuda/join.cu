@@ -262,13 +262,26 @@ void kith_cuda_join::launch_tiles(const join_args &args, operation op) {
     by_dim[entry](args, op, is_f64, plan.tile_queries, session.stream);
 }
 
-/* After the pass over the candidates as they are: the pass over their images, which adds to what that found. */
+/* The pass over the candidates as they are; in a periodic box, then the pass over their images, which adds to
+ * what that found. */
+void kith_cuda_join::launch_passes(const join_args &args, operation op) {
+  if (has_box() && args.n_tiles > 0)
+    images->get({}, op == COUNT && args.space.symmetric); /* before it would have to wait for the first pass */
+  launch(args, op);
+  if (has_box() && (op == DEGREES || op == COLLECT)) {
+    if (!open_degrees.get())
+      open_degrees = session.make<uint32_t>(a.n, "one count per point");
+    copy_degrees(open_degrees, degrees);
+  }
+  if (has_box() && args.n_tiles > 0)
+    launch_images(args, op);
+}
+
+/* FILL: behind the pairs of the first pass, which open_degrees has. */
 void kith_cuda_join::launch_images(const join_args &open, operation op) {
-  if (!has_box() || index_b.n == 0)
-    return;
   join_args args = open;
   if (!args.tile_list) {
-    args.tile_list = border.begin.get();
+    args.tile_list = border.numbers.get();
     args.n_tiles = border.n;
   }
   buffer<uint32_t> filled;
@@ -277,7 +290,7 @@ void kith_cuda_join::launch_images(const join_args &open, operation op) {
     copy_degrees(filled, open_degrees);
     args.space.images.filled = filled.get();
   }
-  for (uint32_t first = 0; first < images->size() && args.n_tiles > 0;) {
+  for (image_place first; first < images->end() && args.n_tiles > 0;) {
     const image_part &part = images->get(first, op == COUNT && args.space.symmetric);
     images->set_arguments(part, args);
     if (part.index.n > 0)
@@ -304,9 +317,7 @@ void kith_cuda_join::count(kith_cuda_tally *out) {
   if (dense) {
     dense->count();
   } else {
-    join_args args = arguments(COUNT);
-    launch(args, COUNT);
-    launch_images(args, COUNT);
+    launch_passes(arguments(COUNT), COUNT);
   }
   read_tally(out, "count");
 }
@@ -340,18 +351,7 @@ void kith_cuda_join::find_degrees(bool collect) {
   doubtful = session.make<uint8_t>(tiles.n, "tiles");
   args.doubtful = doubtful.get();
   args.pool = pool{records.get(), capacity, &total.get()->records};
-  operation op = capacity ? COLLECT : DEGREES;
-  launch(args, op);
-  if (has_box())
-    add_images(args, op);
-}
-
-/* Adds the pairs that are near in an image to the degrees, and keeps those that are not. */
-void kith_cuda_join::add_images(const join_args &args, operation op) {
-  if (!open_degrees.get())
-    open_degrees = session.make<uint32_t>(a.n, "one count per point");
-  copy_degrees(open_degrees, degrees);
-  launch_images(args, op);
+  launch_passes(args, capacity ? COLLECT : DEGREES);
 }
 
 void kith_cuda_join::degrees_to_host(uint64_t *out, kith_cuda_tally *tally) {
@@ -436,19 +436,26 @@ void kith_cuda_join::launch_distances(const table_rows &rows, const uint32_t *ne
   check_launch("distances");
 }
 
-/* Those of images go behind the others. */
-void kith_cuda_join::fill_rows(const join_args &args) {
-  launch(args, FILL);
-  launch_images(args, FILL);
+/* Images are made again if there is no room beside them. */
+void kith_cuda_join::make_window_memory(uint64_t pairs) {
+  try {
+    window.neighbors = session.make<uint32_t>(pairs, "the neighbour table");
+    if (spec.distances)
+      window.distances = session.make<double>(pairs, "the distances");
+  } catch (const failure &f) {
+    bool again = images && images->has_part() && (f.status == KITH_ERR_BUDGET || f.status == KITH_ERR_MEMORY);
+    if (!again)
+      throw;
+    images->forget();
+    make_window_memory(pairs);
+  }
 }
 
 /* Makes rows [first, end) on the device. */
 void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
   uint64_t pairs = offset_of(end) - offset_of(first);
   window = kith_cuda_window{};
-  window.neighbors = session.make<uint32_t>(pairs, "the neighbour table");
-  if (spec.distances)
-    window.distances = session.make<double>(pairs, "the distances");
+  make_window_memory(pairs);
   if (pairs > 0) {
     join_args args = arguments(FILL);
     args.offsets = offsets.get();
@@ -464,7 +471,7 @@ void kith_cuda_join::make_window(uint64_t first, uint64_t end) {
     else if (records.get() && n_records > 0)
       place_records(session, records, n_records, window_rows{offsets.get(), first, end}, args.neighbors);
     else
-      fill_rows(args);
+      launch_passes(args, FILL);
     if (spec.sorted || by_point() || dense) /* the latter two in no order of their own */
       sort_rows(window.neighbors, offsets.get() + first, args.base, end - first, pairs);
     if (spec.distances)

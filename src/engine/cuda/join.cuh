@@ -86,7 +86,7 @@ struct kith_cuda_join {
   kith_cuda::grid_plan plan{};
   kith_cuda::cell_index index_a, index_b;        /* index_a is unused when a set is joined with itself */
   kith_cuda::tiles tiles;                        /* join_tile */
-  kith_cuda::tiles border;                       /* of which those that meet images, in a periodic box */
+  kith_cuda::tile_list border;                   /* of which those that meet images, in a periodic box */
   std::unique_ptr<kith_cuda::box_images> images; /* there */
   kith_cuda::buffer<double> limits;              /* by row of a, if each has its own */
   std::unique_ptr<kith_cuda_dense> dense;        /* join_dense, if it is that */
@@ -137,12 +137,12 @@ private:
   void launch(const kith_cuda::join_args &args, kith_cuda::operation op);
   void launch_tiles(const kith_cuda::join_args &args, kith_cuda::operation op);
   void launch_images(const kith_cuda::join_args &args, kith_cuda::operation op);
+  void launch_passes(const kith_cuda::join_args &args, kith_cuda::operation op);
   void upload_limits();
   void read_tally(kith_cuda_tally *out, const char *what);
   void find_degrees(bool collect);
-  void add_images(const kith_cuda::join_args &args, kith_cuda::operation op);
   void copy_degrees(const kith_cuda::buffer<uint32_t> &to, const kith_cuda::buffer<uint32_t> &from);
-  void fill_rows(const kith_cuda::join_args &args);
+  void make_window_memory(uint64_t pairs);
   uint64_t pool_capacity() const;
   void find_offsets(kith_cuda_tally *tally);
   uint64_t offset_of(uint64_t row);

@@ -619,7 +619,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     }
   }
 
-  /* Images have coordinates of their own, and are staged when they are loaded. */
+  /* Images have coordinates of their own, and are staged when they are loaded, not when they are enqueued. */
   __device__ void load_image(batch &batch, int p, uint32_t position) const {
     if constexpr (GENERAL) {
       const double *from = args.space.images.coords + (uint64_t)position * D;
@@ -1069,7 +1069,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       uint32_t &degree = args.degrees[memory.own_id[mine]];
       uint32_t before = sees_images() ? degree : 0;
       bool with_self = OP == DEGREES && args.drop_self && !args.half && !sees_images();
-      degree = (uint32_t)found - (with_self ? 1 : 0) + (OP == DEGREES ? before : 0);
+      degree = (uint32_t)found - (with_self ? 1 : 0);
       counted += degree - before;
     }
   }
@@ -1102,7 +1102,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     have = 0;
     if constexpr (OP == FILL)
       open_rows(tile);
-    if (OP == COLLECT && sees_images() && has()) /* behind those that are there */
+    if ((OP == DEGREES || OP == COLLECT) && sees_images() && has()) /* behind those that are there */
       found = args.degrees[memory.own_id[mine]];
     for (uint32_t s = is_symmetric() && !sees_images() ? args.own_step : 0; s < args.n_steps; s += 32) {
       list_runs(s);
