@@ -131,6 +131,31 @@ def measure_sphere(options):
             yield row
 
 
+def make_moved(path, by):
+    """The same float32 points, farther along every axis."""
+    moved = path.with_name(f"{path.stem}-moved.npy")
+    if not moved.exists():
+        data = path.read_bytes()
+        begin = 10 + int.from_bytes(data[8:10], "little")
+        values = array.array("f")
+        values.frombytes(data[begin:])
+        moved.write_bytes(data[:begin] + array.array("f", (x + by for x in values)).tobytes())
+    return moved
+
+
+def measure_moved(options):
+    """Points that lie outside of their box, most of them, with as many pairs as those inside."""
+    name, kind, dim, on_gpu, on_cpu, radii, whats, _ = ROWS[0]
+    path = generate(options.build, kind, dim, (on_cpu if options.engine == "cpu" else on_gpu) // options.less)
+    moved = make_moved(path, 0.3)
+    for eps in radii:
+        for what in whats:
+            row = {"name": f"{name} moved {eps:g}", "what": what, "space": "box=1,1,1"}
+            row = compare(options, row, (path, eps, "euclidean"), (moved, eps, "box=1,1,1"))
+            show(row)
+            yield row
+
+
 def measure_all(options):
     """All rows that are wanted, one by one."""
     for name, kind, dim, on_gpu, on_cpu, radii, whats, spaces in ROWS:
@@ -140,6 +165,8 @@ def measure_all(options):
         path = generate(options.build, kind, dim, n)
         for eps in radii:
             yield from measure(options, name, path, eps, whats, spaces)
+    if is_wanted("Moved", options.sets):
+        yield from measure_moved(options)
     if is_wanted("Sphere", options.sets):
         yield from measure_sphere(options)
 

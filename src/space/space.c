@@ -190,7 +190,19 @@ static void read_rows(const kith_points *points, uint64_t begin, uint64_t end, d
       *to++ = kith_points_get(points, row, c);
 }
 
-/* In a box most points stay where they are: only the others are looked at one by one. */
+/* What kith_lattice_wrap would do to a coordinate of a box without angles, without branches and divisions;
+ * false where that is not so: for all that is not well within one side of the brick. */
+static bool wrap_nearby(double *x, double side) {
+  double turns = (double)((*x >= side) - (*x < 0));
+  double y = *x - turns * side;
+  bool nearby = *x >= -0.5 * side && *x <= 1.5 * side;
+  y = y >= side ? y - side : y;
+  y = y < 0 ? 0 : y;
+  *x = nearby ? y : *x;
+  return nearby;
+}
+
+/* In a box most points stay where they are, or move by one side: only the others are looked at one by one. */
 static void embed_in_box(embedding *e, uint64_t begin, uint64_t end) {
   enum { BLOCK = 256 }; /* rows that are still in the cache when they are looked at */
   const kith_lattice *lattice = &e->space->lattice;
@@ -199,8 +211,11 @@ static void embed_in_box(embedding *e, uint64_t begin, uint64_t end) {
     uint64_t stop = end - at < BLOCK ? end : at + BLOCK;
     read_rows(e->points, at, stop, e->to + at * dim);
     for (uint64_t row = at; row < stop; row++) {
-      const double *x = e->to + row * dim;
-      if (!kith_lattice_holds(lattice, x) || (lattice->n < dim && !is_finite(x, dim)))
+      double *x = e->to + row * dim;
+      bool fits = lattice->n == dim || is_finite(x, dim);
+      for (uint32_t i = 0; i < lattice->n && !lattice->skewed; i++)
+        fits &= wrap_nearby(&x[lattice->axis[i]], lattice->vector[i][i]);
+      if (!fits || (lattice->skewed && !kith_lattice_holds(lattice, x)))
         embed_one(e, row);
     }
   }

@@ -227,6 +227,49 @@ static void test_lattice_heights(void **state) {
 
 /* ---- embedding ---- */
 
+/* A coordinate in or around a side, at the places where something changes more often than not. */
+static double around(double side, uint64_t *rng) {
+  const double places[] = {0,     -0.0,       -1e-20, -4.9e-324,  -0.5 * side,
+                           -side, 0.5 * side, side,   1.5 * side, 2 * side};
+  double x = places[(int)(10 * unit(rng))];
+  int kind = (int)(4 * unit(rng));
+  if (kind == 0)
+    return (8 * unit(rng) - 4) * side;
+  return kind == 1 ? nextafter(x, -INFINITY) : kind == 2 ? nextafter(x, INFINITY) : x;
+}
+
+/* Points find their places in a box as the definition moves them, one by one. */
+static void test_boxes_wrap(void **state) {
+  enum { N = 20000 };
+  (void)state;
+  static const double boxes[][3] = {{1.5, 0.7, 1000}, {1, 0, 3}, {1e-3, 1e100, 1}};
+  static double rows[N][3];
+  kith_context *ctx = open_context();
+  uint64_t rng = 11;
+  for (int b = 0; b < 3; b++) {
+    kith_join_options options = kith_join_options_init(1e-4);
+    options.box = boxes[b];
+    options.n_box = 3;
+    for (int i = 0; i < N; i++)
+      for (int c = 0; c < 3; c++)
+        rows[i][c] = around(boxes[b][c] > 0 ? boxes[b][c] : 1, &rng);
+    kith_space space;
+    assert_int_equal(kith_space_make(ctx, &options, 3, &space), KITH_OK);
+    kith_points points = kith_points_f64(rows[0], N, 3);
+    kith_points found;
+    void *owned = NULL;
+    assert_int_equal(kith_space_embed(ctx, &space, &points, "a", false, &found, &owned), KITH_OK);
+    assert_non_null(owned);
+    for (int i = 0; i < N; i++) {
+      assert_true(kith_lattice_wrap(&space.lattice, rows[i]));
+      for (int c = 0; c < 3; c++) /* zeros may differ in sign, which no distance sees */
+        assert_true(rows[i][c] == ((const double *)found.data)[3 * i + c]);
+    }
+    kith_free(owned);
+  }
+  kith_context_destroy(ctx);
+}
+
 /* The n-th allocation fails, for every n: a status, and nothing is leaked. */
 static void test_embedding_fails(void **state) {
   (void)state;
@@ -259,7 +302,7 @@ int main(void) {
       cmocka_unit_test(test_degrees_are_accurate), cmocka_unit_test(test_degrees_turn),
       cmocka_unit_test(test_norm_bands),           cmocka_unit_test(test_lattice_shifts),
       cmocka_unit_test(test_lattice_wraps),        cmocka_unit_test(test_lattice_heights),
-      cmocka_unit_test(test_embedding_fails),
+      cmocka_unit_test(test_boxes_wrap),           cmocka_unit_test(test_embedding_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
