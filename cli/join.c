@@ -104,11 +104,12 @@ static json_t *outcome_json(const session *s, const cli_options *options, const 
   const kith_join_report *report = &found->report;
   json_t *object = JSON_OBJECT(
       {"n", json_count(s->a->n)}, {"n_b", s->b ? json_count(s->b->n) : json_null()},
-      {"dim", json_count(s->a->dim)}, {"eps", json_number(options->eps)},
-      {"metric", json_text(space_metric_name(options))}, {"engine", json_text(report->engine)},
-      {"algorithm", json_text(report->algorithm)}, {"isa", json_text(kith_isa(s->ctx))},
-      {"threads", json_count(kith_threads(s->ctx))}, {"what", json_text(WHAT_NAMES[options->what])},
-      {"pairs", json_count(report->pairs)}, {"selectivity", json_number(selectivity(s, options, report))},
+      {"dim", json_count(s->a->dim)}, {"eps", options->eps_column ? json_null() : json_number(options->eps)},
+      {"eps_column", json_text(options->eps_column)}, {"metric", json_text(space_metric_name(options))},
+      {"engine", json_text(report->engine)}, {"algorithm", json_text(report->algorithm)},
+      {"isa", json_text(kith_isa(s->ctx))}, {"threads", json_count(kith_threads(s->ctx))},
+      {"what", json_text(WHAT_NAMES[options->what])}, {"pairs", json_count(report->pairs)},
+      {"selectivity", json_number(selectivity(s, options, report))},
       {"candidates", json_count(report->tested + report->inside)}, {"tested", json_count(report->tested)},
       {"inside", json_count(report->inside)}, {"cells", json_count(report->cells)},
       {"index_dims", json_count(report->index_dims)}, {"cell_side", json_number(report->cell_side)},
@@ -117,6 +118,8 @@ static json_t *outcome_json(const session *s, const cli_options *options, const 
       {"seconds", seconds_json(s, found)}, {"peak_bytes", json_count(report->peak_bytes)});
   if (!s->b)
     json_object_del(object, "n_b");
+  if (!options->eps_column)
+    json_object_del(object, "eps_column");
   if (object && !options->checkpoint)
     json_object_del(object, "resumed");
   bool complete = object && add_engines(object, report);
@@ -172,8 +175,9 @@ static void print_summary(const session *s, const cli_options *options, const ou
   if (report->resumed_rows > 0)
     fprintf(out, "resumed     after %s points, %s pairs\n", text_count(text, report->resumed_rows),
             text_count(other, report->resumed_pairs));
-  if (found->output)
-    fprintf(out, "output      %s\n", found->output);
+  bool is_lost = !found->output && options->what == KITH_NEIGHBORS;
+  if (found->output || is_lost)
+    fprintf(out, "output      %s\n", is_lost ? "none: -o FILE writes it" : found->output);
   if (found->has_degrees)
     degrees_print(&found->degrees, out);
 }

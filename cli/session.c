@@ -203,6 +203,9 @@ int session_check_join(const cli_options *options, const char *command, int firs
     return cli_usage(command, "--eps is missing: give the distance, such as --eps 0.01");
   if (options->eps_given && options->eps_column)
     return cli_usage(command, "--eps and --eps-column exclude each other");
+  if (options->eps_column && options->columns && space_radius_is_listed(options))
+    return cli_usage(command, "--eps-column %s is one of the --columns, too: a radius is no coordinate",
+                     options->eps_column);
   if (options->radius > 0 && options->metric != KITH_HAVERSINE)
     return cli_usage(command, "--radius needs --metric haversine");
   if (two && (options->self || options->half))

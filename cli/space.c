@@ -21,6 +21,17 @@ struct space_parts {
   uint32_t n_box;
 };
 
+bool space_radius_is_listed(const cli_options *options) {
+  size_t length = strlen(options->eps_column);
+  for (const char *word = options->columns; *word; word += *word == ',') {
+    size_t n = strcspn(word, ",");
+    if (n == length && strncasecmp(word, options->eps_column, n) == 0)
+      return true;
+    word += n;
+  }
+  return false;
+}
+
 char *space_columns(const cli_options *options) {
   size_t size = strlen(options->columns) + strlen(options->eps_column) + 2;
   char *columns = malloc(size);
@@ -119,8 +130,9 @@ static int check_radius(const session *s, uint64_t row, double radius) {
   return cli_fail(
       CLI_INPUT,
       "%s: row %llu, column %s is %.15g (counted from 0), but a radius must be a finite number, 0 or "
-      "greater",
-      session_file_name(s->file_a), (unsigned long long)row, name, radius);
+      "greater%s",
+      session_file_name(s->file_a), (unsigned long long)row, name, radius,
+      s->options->skip_invalid ? "; --skip-invalid is for coordinates only" : "");
 }
 
 static int take_radii(session *s, const cli_options *options) {
@@ -155,8 +167,8 @@ static int read_box(struct space_parts *parts, const char *text) {
   if (!copy)
     return cli_fail(CLI_MEMORY, "out of memory");
   int code = CLI_OK;
-  char *rest = NULL;
-  for (char *word = strtok_r(copy, ",", &rest); word && !code; word = strtok_r(NULL, ",", &rest)) {
+  char *rest = copy;
+  for (char *word; !code && (word = strsep(&rest, ","));) {
     double value;
     if (!value_real(word, &value))
       code = cli_fail(CLI_USAGE, "--box is '%s', but must be numbers such as 10,10,10, or the word file", text);
@@ -166,8 +178,6 @@ static int read_box(struct space_parts *parts, const char *text) {
       parts->box[parts->n_box++] = value;
   }
   free(copy);
-  if (!code && parts->n_box == 0)
-    code = cli_fail(CLI_USAGE, "--box is '%s', but must be numbers such as 10,10,10, or the word file", text);
   return code;
 }
 

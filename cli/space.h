@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 
+/* Whether --columns has the column of --eps-column, by the same word. */
+bool space_radius_is_listed(const cli_options *options);
+
 /* The columns to open A with where both options are given: those of --columns and, behind them, that of
  * --eps-column. NULL: out of memory. The caller frees it. */
 char *space_columns(const cli_options *options);

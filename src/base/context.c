@@ -62,15 +62,30 @@ void kith_copy_message(const kith_context *ctx, char *out, size_t size) {
   pthread_mutex_unlock(&message_lock);
 }
 
+/* A number of bytes for people. */
+typedef struct size_text {
+  char text[24];
+} size_text;
+
+static size_text text_of_size(uint64_t bytes) {
+  size_text size;
+  if (bytes < 1 << 10)
+    snprintf(size.text, sizeof size.text, "%u B", (unsigned)bytes);
+  else if (bytes < 1 << 20)
+    snprintf(size.text, sizeof size.text, "%.4g KiB", (double)bytes / (1 << 10));
+  else
+    snprintf(size.text, sizeof size.text, "%.4g MiB", (double)bytes / (1 << 20));
+  return size;
+}
+
 kith_status kith_fail_memory(kith_context *ctx, uint64_t bytes, const char *what) {
-  double mib = (double)bytes / (1 << 20);
-  if (bytes > kith_memory_left(&ctx->memory))
-    return kith_fail(
-        ctx, KITH_ERR_BUDGET,
-        "%s needs %.4g MiB, but only %.4g MiB of the memory budget of %.4g MiB are left; allow more "
-        "memory",
-        what, mib, (double)kith_memory_left(&ctx->memory) / (1 << 20), (double)ctx->memory.limit / (1 << 20));
-  return kith_fail(ctx, KITH_ERR_MEMORY, "out of memory: the system refused %.1f MiB for %s", mib, what);
+  uint64_t left = kith_memory_left(&ctx->memory);
+  if (bytes > left)
+    return kith_fail(ctx, KITH_ERR_BUDGET,
+                     "%s needs %s, but only %s of the memory budget of %s are left; allow more memory", what,
+                     text_of_size(bytes).text, text_of_size(left).text, text_of_size(ctx->memory.limit).text);
+  return kith_fail(ctx, KITH_ERR_MEMORY, "out of memory: the system refused %s for %s",
+                   text_of_size(bytes).text, what);
 }
 
 kith_context_options kith_context_options_init(void) {
@@ -114,6 +129,7 @@ static kith_status choose_devices(kith_context *ctx, const kith_context_options 
 }
 
 static kith_status choose_isa(kith_context *ctx, const char *name) {
+  const char *from = name ? "" : "KITH_ISA: ";
   if (!name)
     name = getenv("KITH_ISA");
   if (!name || !*name) {
@@ -121,7 +137,8 @@ static kith_status choose_isa(kith_context *ctx, const char *name) {
     return KITH_OK;
   }
   if (!kith_isa_from_name(name, &ctx->isa))
-    return kith_fail(ctx, KITH_ERR_ARGUMENT, "unknown instruction set '%s': scalar, avx2 or avx512", name);
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "%sunknown instruction set '%s': scalar, avx2 or avx512", from,
+                     name);
   if (ctx->isa > kith_cpu_best_isa())
     return kith_fail(ctx, KITH_ERR_UNSUPPORTED, "this processor or build lacks %s; the best it has is %s", name,
                      kith_isa_name(kith_cpu_best_isa()));

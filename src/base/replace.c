@@ -32,7 +32,7 @@ int kith_replace_open(kith_replace *file, const char *path) {
 int kith_replace_close(kith_replace *file, bool keep) {
   if (!file->out)
     return 0;
-  int error = ferror(file->out) ? EIO : 0;
+  int error = !ferror(file->out) ? 0 : errno ? errno : EIO;
   if (fclose(file->out) != 0 && !error)
     error = errno;
   file->out = NULL;

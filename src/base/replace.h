@@ -17,7 +17,8 @@ typedef struct kith_replace {
 /* 0, or an errno. */
 int kith_replace_open(kith_replace *file, const char *path);
 
-/* Puts the file in its place, or, if it is not to be kept, leaves everything as it was. 0, or an errno. */
+/* Puts the file in its place, or, if it is not to be kept, leaves everything as it was. 0, or an errno: where
+ * writing has failed before, the one that it left, so set it to 0 before. */
 int kith_replace_close(kith_replace *file, bool keep);
 
 #endif

@@ -27,9 +27,9 @@ struct kith_trace {
   kith_trace_event events[MAX_EVENTS];
 };
 
-static kith_status fail_trace(kith_context *ctx, const kith_trace *trace, int error) {
+static kith_status fail_trace(kith_context *ctx, const kith_trace *trace, int error, const char *after) {
   const char *why = error == EEXIST ? "it is there, and no ordinary file" : strerror(error);
-  return kith_fail(ctx, KITH_ERR_IO, "%s: the trace cannot be written: %s", trace->file.path, why);
+  return kith_fail(ctx, KITH_ERR_IO, "%s: the trace cannot be written: %s%s", trace->file.path, why, after);
 }
 
 kith_status kith_trace_open(kith_context *ctx, const char *path) {
@@ -41,7 +41,7 @@ kith_status kith_trace_open(kith_context *ctx, const char *path) {
   memset(trace, 0, offsetof(kith_trace, events));
   int error = kith_replace_open(&trace->file, path);
   if (error) {
-    kith_status status = fail_trace(ctx, trace, error);
+    kith_status status = fail_trace(ctx, trace, error, "");
     kith_free(trace);
     return status;
   }
@@ -122,11 +122,12 @@ kith_status kith_trace_close(kith_context *ctx, kith_status status) {
   kith_trace *trace = ctx ? ctx->trace : NULL; /* a call without a context ends here, too */
   if (!trace)
     return status;
+  errno = 0; /* of what fails from here on */
   if (!status)
     write_trace(trace, trace->file.out);
   int error = kith_replace_close(&trace->file, !status);
   if (!status && error)
-    status = fail_trace(ctx, trace, error);
+    status = fail_trace(ctx, trace, error, "; the join was done, and its output is complete");
   ctx->trace = NULL;
   pthread_mutex_destroy(&trace->lock);
   kith_free(trace);

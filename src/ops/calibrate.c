@@ -185,6 +185,7 @@ kith_status kith_calibrate(kith_context *ctx, kith_speeds *out) {
   if ((status = open_store(ctx, &file)))
     return kith_call_end(ctx, status);
   status = measure_all(ctx, &speeds);
+  errno = 0; /* of what fails from here on */
   if (!status && file.out)
     write_speeds(ctx, &speeds, file.out);
   int error = kith_replace_close(&file, !status);

@@ -237,7 +237,7 @@ static const char *beyond_gpu(const kith_join *j) {
 static kith_status embed(kith_join *j) {
   const kith_points *sets[2] = {j->a, j->b};
   bool has_places = kith_space_is_embedded(&j->space) || j->space.lattice.n > 0;
-  if (!has_places || j->is_embedded)
+  if (!has_places || j->is_placed)
     return KITH_OK;
   double began = kith_seconds();
   for (int i = 0; i < (j->one_set ? 1 : 2); i++) {
@@ -249,7 +249,7 @@ static kith_status embed(kith_join *j) {
   }
   j->a = &j->embedded[0];
   j->b = j->one_set ? j->a : &j->embedded[1];
-  j->is_embedded = true;
+  j->is_placed = true;
   j->report.seconds_plan += kith_seconds() - began;
   return KITH_OK;
 }

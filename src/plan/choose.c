@@ -301,15 +301,15 @@ static void explain(const kith_question *question, kith_choice *choice, const ki
                spec->k, dim, question->no_reorder ? "the first ones" : "those of largest variance",
                choice->candidates, sample->n_points);
   size_t used = at > 0 ? (size_t)at : 0;
-  if (spec->row_side < 1)
+  double side = spec->k > 1 ? spec->row_side : spec->x_side; /* there is no row but one */
+  if (side < 1)
     at = snprintf(choice->why + used, sizeof choice->why - used,
                   "Cells of eps / %.3g: points are dense, so a stencil close to the ball saves tests.\n",
-                  1 / spec->row_side);
-  else if (spec->row_side > 1)
+                  1 / side);
+  else if (side > 1)
     at = snprintf(
         choice->why + used, sizeof choice->why - used,
-        "Cells of %.3g eps: points are sparse, so fewer look-ups save more than smaller cells would.\n",
-        spec->row_side);
+        "Cells of %.3g eps: points are sparse, so fewer look-ups save more than smaller cells would.\n", side);
   else
     at = snprintf(choice->why + used, sizeof choice->why - used,
                   "Cells of eps: finer ones would cost more look-ups than they save tests.\n");

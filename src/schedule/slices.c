@@ -153,7 +153,7 @@ void kith_shared_report(const shared_run *r) {
   kith_stage_report(h->ctx, 1 - left / ((double)h->deque.work[h->deque.n] + 1), pairs);
 }
 
-static bool has_left(hybrid *h, const member *m) {
+static bool is_gone(hybrid *h, const member *m) {
   pthread_mutex_lock(&h->lock);
   bool gone = m->gone;
   pthread_mutex_unlock(&h->lock);
@@ -163,7 +163,7 @@ static bool has_left(hybrid *h, const member *m) {
 void kith_shared_work_lane(shared_run *r, member *m, uint32_t lane, bool reports) {
   hybrid *h = r->h;
   kith_slice slice;
-  while (!has_left(h, m) && kith_deque_take(&h->deque, m->public.end, find_appetite(h, m), &slice)) {
+  while (!is_gone(h, m) && kith_deque_take(&h->deque, m->public.end, find_appetite(h, m), &slice)) {
     kith_tally tally = {0};
     double began = kith_seconds();
     kith_status status = try_slice(r, m, lane, slice, &tally);

@@ -159,7 +159,8 @@ kith_status kith_checkpoint_adopt(kith_checkpoint *c, const kith_identity *ident
   if (c->found == KITH_RECORD_WHOLE && list_differences(c, identity, differences, sizeof differences) > 0)
     return kith_fail(c->ctx, KITH_ERR_ARGUMENT,
                      "%s: holds the checkpoint of another join, which differs in: %s; repeat that join, name "
-                     "another folder, or remove this one",
+                     "another folder, or remove this one, and the file .NAME.*.part beside that join's output "
+                     "NAME",
                      c->path, differences);
   c->damaged = c->found == KITH_RECORD_DAMAGED;
   c->seconds = seconds;

@@ -188,8 +188,14 @@ static void stage_moved(kith_lane *lane) {
   }
 }
 
-/* The queries of a tile that may have candidates in an image, as bits, axis by axis. Images come back to the
- * same few shifts along an axis, so the last two of them are remembered. */
+/* All queries of a tile, as bits; it has one. */
+static uint64_t all_queries(const kith_lane *lane) {
+  return UINT64_MAX >> (KITH_TILE_QUERIES - lane->tile.n_queries);
+}
+
+/* The queries of a tile that may have candidates in an image, as bits, axis by axis. A walk through the images
+ * comes back to the same shifts along an axis, one forwards and one backwards: the last of each is remembered.
+ */
 typedef struct near_queries {
   struct {
     double by;
@@ -211,7 +217,7 @@ static uint64_t near_along(const kith_lane *lane, uint32_t i, double by) {
 }
 
 static uint64_t near_in_image(const kith_lane *lane, const kith_shift *shift, near_queries *near) {
-  uint64_t bits = UINT64_MAX >> ((KITH_TILE_QUERIES - lane->tile.n_queries) % 64); /* there is a query */
+  uint64_t bits = all_queries(lane);
   for (uint32_t i = 0; i < lane->lattice.n; i++) {
     if (shift->by[i] == 0)
       continue;
@@ -278,7 +284,7 @@ static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
   for (uint32_t i = 0; i < lattice->n; i++)
     lane->shift[lattice->axis[i]] = shift->by[i];
   stage_image(lane);
-  if (near == UINT64_MAX >> (KITH_TILE_QUERIES - lane->tile.n_queries))
+  if (near == all_queries(lane))
     memcpy(lane->near_box, lane->box, 2 * (size_t)lane->tile.dim * sizeof *lane->box);
   else
     bound_near(lane, near);

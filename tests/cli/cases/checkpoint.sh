@@ -52,7 +52,7 @@ kith.state' '' ls in/at
 refused() {
   local differs=$1
   shift
-  check 2 '' "kith: in/at: holds the checkpoint of another join, which differs in: $differs; repeat that join, name another folder, or remove this one" kith "$@"
+  check 2 '' "kith: in/at: holds the checkpoint of another join, which differs in: $differs; repeat that join, name another folder, or remove this one, and the file .NAME.*.part beside that join's output NAME" kith "$@"
 }
 kith gen unif --n 1k --dim 8 --seed 3 -o short.npy
 refused 'the points of A, eps, sorted, distances' join short.npy --eps 1 --what neighbors --sorted --distances -o in/out.npz --checkpoint in/at

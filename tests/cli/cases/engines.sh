@@ -21,6 +21,11 @@ rm -f trace.json
 check 4 '' 'kith: no/such/trace.json: the trace cannot be written: No such file or directory' \
   kith join tiny.csv --eps 1 --engine cpu --quiet --trace no/such/trace.json
 
+# A trace that does not fit: the output is complete, and the sentence says so.
+kith gen unif --n 2000 --dim 3 -o traced.npy 2>/dev/null
+makes=traced.npz check 4 '' "kith: trace.json: the trace cannot be written: File too large; the join was done, and its output is complete" \
+  bash -c 'ulimit -f 64; exec "$0" join traced.npy --eps 0.05 --what neighbors -o traced.npz --engine cpu --threads 8 --batch-rows 1 --trace trace.json -q' "$KITH"
+rm -f traced.npy traced.npz
 usage ' join' '--trace tiny.csv would replace the points that are joined' join tiny.csv --eps 1 --trace tiny.csv
 usage ' join' '--trace and -o name the same file, o.npz' \
   join tiny.csv --eps 1 --what neighbors -o o.npz --trace o.npz

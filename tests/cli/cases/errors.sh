@@ -69,9 +69,9 @@ check 4 '' 'kith: standard output: the reader closed the pipe<*>' \
   bash -c 'set -o pipefail; "$0" join grid.npy --eps 0.5 --what pairs | true' "$KITH"
 
 # Refused for memory, before the work starts.
-check 5 '' 'kith: <*> needs <#> MiB, but only <#> MiB of the memory budget of <#> MiB are left; allow more memory' \
+check 5 '' 'kith: <*> needs <*>B, but only <#> B of the memory budget of 1000 B are left; allow more memory' \
   kith join grid.npy --eps 0.5 --memory 1k
-check 5 '' 'kith: <*> needs <#> MiB, but only <#> MiB of the memory budget of <#> MiB are left; allow more memory' \
+check 5 '' 'kith: <*> needs <*>B, but only <#> B of the memory budget of 1000 B are left; allow more memory' \
   kith join grid.npy --eps 0.5 --memory 1k --what neighbors -o out.npz
 kith gen unif --n 1M --dim 2 -o big.npy
 check 5 '' 'kith: the neighbour table would hold about <#> pairs in <#> GiB, but only <#> GiB of memory are free; <*>' \

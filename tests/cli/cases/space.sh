@@ -49,6 +49,8 @@ check 2 '' 'kith: eps is 6, but in a periodic box it can be at most 5, half of t
 check 2 '' 'kith: the box has 2 values, but the points have 3 dimensions: <*>' kith join boxed.csv --eps 1 --box 10,10
 check 2 '' "kith: --box is 'ten', but must be numbers such as 10,10,10, or the word file" \
   kith join boxed.csv --eps 1 --box ten
+check 2 '' "kith: --box is '10,,10', but must be numbers such as 10,10,10, or the word file" \
+  kith join boxed.csv --eps 1 --box 10,,10
 check 2 '' 'kith: the box has an angle of 180: <*>' kith join boxed.csv --eps 1 --box 9,9,9,90,90,180
 check 2 '' 'kith: the box has vectors that are not lower triangular: <*>' \
   kith join boxed.csv --eps 1 --box 9,1,0,0,9,0,0,0,9
@@ -98,6 +100,12 @@ printf '7,0,0\n7,1,inf\n' >bare.csv
 check 3 '' "$(of_column 'bare.csv: row 1, column 2 is inf')" kith join bare.csv --columns 2,1 --eps 1
 check 3 '' "$(of_column 'bare.csv: row 1, column 2 is inf')" kith join bare.csv --eps-column 0
 usage ' join' '--eps and --eps-column exclude each other' join tiny.csv --eps 1 --eps-column x
+usage ' join' '--eps-column y is one of the --columns, too: a radius is no coordinate' \
+  join radii.csv --columns x,y --eps-column y
+check 3 '' "$(radius "radii.csv: row 2, column 'r' is nan"); --skip-invalid is for coordinates only" \
+  kith join radii.csv --columns x,y --eps-column r --skip-invalid
+check 0 '<*>"eps": null,
+  "eps_column": "r",<*>' '' bash -c 'printf "x,y,r\n0,0,1\n1,0,2\n" | "$0" join - --eps-column r --json' "$KITH"
 
 # The plan names the space.
 check 0 'task        count the pairs within 1 in 3 dimensions: 4 points with themselves

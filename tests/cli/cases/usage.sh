@@ -74,4 +74,4 @@ usage ' info' "no file of points given" info
 usage ' info' "'b' is one file too many: info describes one" info a b
 usage ' devices' "'cpu' is not understood: devices takes no arguments" devices cpu
 
-check 2 '' "kith: unknown instruction set 'mmx': scalar, avx2 or avx512" env KITH_ISA=mmx "$KITH" join tiny.csv --eps 1
+check 2 '' "kith: KITH_ISA: unknown instruction set 'mmx': scalar, avx2 or avx512" env KITH_ISA=mmx "$KITH" join tiny.csv --eps 1
