@@ -18,7 +18,7 @@ kith_status kith_join_run(kith_join *j, const kith_work *work) {
   return status;
 }
 
-/* The pairs in the result, from what KITH_DO_COUNT counts: both orders, and every point with itself. */
+/* The same as kith_join_pairs_of_estimate, to the last pair. */
 static uint64_t pairs_of_count(const kith_join *j, uint64_t counted) {
   uint64_t self = kith_join_drops_self(j) ? j->engine->n_queries : 0;
   return j->options.half ? (counted - self) / 2 : counted - self;
@@ -113,9 +113,6 @@ static kith_status find_offsets(kith_join *j, uint64_t *offsets) {
 
 /* ---- table --------------------------------------------------------------------------------------------- */
 
-/* Memory that a table may take: not the last of it, or the system would end the process. */
-static double room_for_table(void) { return 0.9 * (double)kith_system_memory_free(); }
-
 static kith_status refuse_table(kith_join *j, double pairs, const char *how) {
   double bytes = pairs * kith_join_pair_bytes(j) + 8 * (double)j->a->n;
   return kith_fail(
@@ -128,13 +125,13 @@ static kith_status refuse_table(kith_join *j, double pairs, const char *how) {
 /* Refuses a table that surely will not fit, before looking for its pairs. */
 static kith_status check_table_fits(kith_join *j, const kith_estimate *estimate) {
   double least = kith_join_pairs_of_estimate(j, estimate->pairs - 3 * estimate->error);
-  if (least * kith_join_pair_bytes(j) <= room_for_table())
+  if (least * kith_join_pair_bytes(j) <= kith_room_for_table())
     return KITH_OK;
   return refuse_table(j, kith_join_pairs_of_estimate(j, estimate->pairs), "about ");
 }
 
 kith_status kith_join_allocate_table(kith_join *j, kith_table *table, uint64_t pairs) {
-  if ((double)pairs * kith_join_pair_bytes(j) > room_for_table())
+  if ((double)pairs * kith_join_pair_bytes(j) > kith_room_for_table())
     return refuse_table(j, (double)pairs, "");
   kith_memory *memory = &j->ctx->memory;
   table->n_rows = j->a->n;
@@ -160,40 +157,6 @@ static kith_status fill_table(kith_join *j, kith_table *table, uint64_t *offsets
   work.distances = (double *)table->distances;
   kith_stage_begin(j->ctx, "join", 0.8);
   return kith_join_run(j, &work);
-}
-
-/* Rows are collected without distances; and in a periodic box GPUs look for images row by row. */
-static bool can_collect(const kith_join *j) {
-  return !j->options.distances && !j->engine->all_pairs && !(j->shared && j->space.lattice.n > 0);
-}
-
-/* Whether rows are better collected than looked for twice: where tests are many beside the neighbours (of one
- * set an estimate meets pairs once, and counts them twice). Where these are few, collecting costs nothing. */
-static bool collecting_pays(const kith_join *j, const kith_estimate *estimate) {
-  enum { TESTS_PER_PAIR = 4 };
-  bool few = kith_join_pairs_of_estimate(j, estimate->pairs) < 2 * (double)j->a->n;
-  return can_collect(j) && (few || estimate->tested > TESTS_PER_PAIR * estimate->pairs);
-}
-
-/* Ids that a pool must hold, to hold all pairs: some more than there seem to be. */
-static double expected_pool(const kith_join *j, const kith_estimate *estimate) {
-  return 1.1 * kith_join_pairs_of_estimate(j, estimate->pairs + 4 * estimate->error) + 4096;
-}
-
-/* The pool for collecting a table, or 0. It is as large as the table, so memory must be plenty. */
-static uint64_t pool_capacity(const kith_join *j, const kith_estimate *estimate) {
-  double capacity = expected_pool(j, estimate);
-  double bytes = capacity * sizeof(uint32_t);
-  bool fits = capacity < UINT32_MAX && bytes < room_for_table() / 4 &&
-              bytes < (double)kith_memory_left(&j->ctx->memory);
-  return fits && collecting_pays(j, estimate) ? (uint64_t)capacity : 0;
-}
-
-/* Whether pairs are better found once and put in order: they are then moved twice, and so should be few beside
- * the columns looked at. Counting and filling tests every pair three times. */
-static bool may_assemble(const kith_join *j, const kith_estimate *estimate) {
-  enum { COLUMNS_PER_PAIR = 512 };
-  return j->engine->all_pairs && estimate->tested * j->a->dim > COLUMNS_PER_PAIR * estimate->pairs;
 }
 
 /* Of a join that is shared, a GPU has seen a sample when it made its plan: a small one, of 64 queries, which
@@ -223,12 +186,8 @@ static kith_status make_table(kith_join *j, kith_table *table) {
     status = check_table_fits(j, &estimate);
   if (status)
     return status;
-  uint64_t capacity = pool_capacity(j, &estimate);
-  bool done = false;
-  if (may_assemble(j, &estimate))
-    status = kith_join_assemble(j, table, offsets, &done);
-  else if (capacity)
-    status = kith_join_collect(j, table, offsets, capacity, &done);
+  bool done;
+  status = kith_join_go(j, kith_join_way_to_table(j, &estimate), table, offsets, &done);
   if (status || done)
     return status;
   j->tally = (kith_tally){0};
@@ -306,34 +265,20 @@ static bool is_worth_recording(const kith_join *j, double seconds) {
   return j->checkpoint && (kith_checkpoint_rows(j->checkpoint) > 0 || seconds > j->options.checkpoint_seconds);
 }
 
-/* The pool for few neighbours, small beside the points; 0: they are not so few. */
-static uint64_t few_capacity(const kith_join *j, const kith_estimate *estimate) {
-  double capacity = expected_pool(j, estimate);
-  bool few = capacity < 2 * (double)j->a->n + 4096 && capacity < UINT32_MAX;
-  return few && can_collect(j) ? (uint64_t)capacity : 0;
-}
-
-/* Few neighbours: the whole table is collected, within the budget, and given to the sink at once. *done is
- * false if they are not so few. */
-static kith_status stream_collected(kith_join *j, kith_sink *sink, uint64_t *offsets, bool *done) {
+/* Few neighbours: the whole table is made, within the budget, and given to the sink at once. *done is false if
+ * they are not so few. */
+static kith_status stream_at_once(kith_join *j, kith_sink *sink, uint64_t *offsets, bool *done) {
   if (j->engine->offsets) /* it looks for pairs twice as fast as it could move them */
     return KITH_OK;
   kith_estimate estimate;
   kith_status status = kith_estimate_run(j->ctx, j->engine, &estimate);
   if (status)
     return status;
-  bool assembles = may_assemble(j, &estimate);
-  uint64_t capacity = assembles
-                          ? (uint64_t)kith_join_pairs_of_estimate(j, estimate.pairs + 4 * estimate.error) + 1
-                          : few_capacity(j, &estimate);
   uint64_t rows = j->options.batch_rows;
-  uint64_t bytes = capacity * (uint64_t)(kith_join_pair_bytes(j) + sizeof(uint32_t));
-  bool fits = bytes <= kith_memory_left(&j->ctx->memory) / 2;
-  if (capacity == 0 || !fits || (rows > 0 && rows < j->a->n) || is_worth_recording(j, estimate.seconds))
+  if ((rows > 0 && rows < j->a->n) || is_worth_recording(j, estimate.seconds))
     return KITH_OK;
   kith_table table = {0};
-  status = assembles ? kith_join_assemble(j, &table, offsets, done)
-                     : kith_join_collect(j, &table, offsets, capacity, done);
+  status = kith_join_go(j, kith_join_way_to_stream(j, &estimate), &table, offsets, done);
   if (!status && *done) {
     kith_shape shape = table_shape(j, table.n_pairs);
     kith_batch batch = {
@@ -389,7 +334,7 @@ static kith_status stream_to(kith_join *j, kith_sink *sink) {
   if (!offsets)
     return kith_fail_memory(j->ctx, bytes, "the offsets of the rows");
   bool done = false;
-  kith_status status = stream_collected(j, sink, offsets, &done);
+  kith_status status = stream_at_once(j, sink, offsets, &done);
   if (!status && !done) {
     j->tally = (kith_tally){0};
     status = stream_windows(j, sink, offsets);

@@ -112,6 +112,23 @@ kith_status kith_join_run(kith_join *j, const kith_work *work);
 /* Allocates the rows of a table, or refuses it if memory would not hold it. */
 kith_status kith_join_allocate_table(kith_join *j, kith_table *table, uint64_t pairs);
 
+/* How the rows of a table are found (way.c). */
+typedef struct kith_way {
+  enum { KITH_WAY_FILL, KITH_WAY_COLLECT, KITH_WAY_ASSEMBLE } kind;
+  uint64_t pool_ids; /* KITH_WAY_COLLECT: room for so many */
+} kith_way;
+
+/* The best one for a table in memory, and for a table that is made whole, within the budget, to be streamed
+ * (KITH_WAY_FILL: it is not). */
+kith_way kith_join_way_to_table(const kith_join *j, const kith_estimate *estimate);
+kith_way kith_join_way_to_stream(const kith_join *j, const kith_estimate *estimate);
+
+/* Makes a table that way. *done is false if it did not fit after all, or is to be filled. */
+kith_status kith_join_go(kith_join *j, kith_way way, kith_table *table, uint64_t *offsets, bool *done);
+
+/* Memory that a table may take: not the last of it, or the system would end the process. */
+static inline double kith_room_for_table(void) { return 0.9 * (double)kith_system_memory_free(); }
+
 /* Makes a table in one pass, by collecting rows in a pool of so many ids (KITH_DO_COLLECT). *done is false if
  * they did not fit after all. */
 kith_status kith_join_collect(kith_join *j, kith_table *table, uint64_t *offsets, uint64_t capacity,

@@ -1,0 +1,70 @@
+/* How the rows of a table are found.
+ *
+ *   fill      two passes: degrees, then rows in their places. Needs no memory but the table's.
+ *   collect   one pass: rows as they are found, in a pool, then moved to their places. Where tests are many
+ *             beside the neighbours, or neighbours are few.
+ *   assemble  by an engine that meets all points with all, and finds every pair once: pairs in any order, then
+ *             put in order. Where pairs are few beside the columns looked at.
+ *
+ * A table in memory may take what the system has; a stream keeps to the budget, and is made whole only if that
+ * is small beside it. */
+#include "ops/join.h"
+
+/* Rows are collected without distances; and in a periodic box GPUs look for images row by row. */
+static bool can_collect(const kith_join *j) {
+  return !j->options.distances && !j->engine->all_pairs && !(j->shared && j->space.lattice.n > 0);
+}
+
+/* Of one set an estimate meets pairs once, and counts them twice. */
+static bool has_many_tests(const kith_estimate *estimate) {
+  enum { TESTS_PER_PAIR = 4 };
+  return estimate->tested > TESTS_PER_PAIR * estimate->pairs;
+}
+
+/* Pairs are moved twice; counting and filling would test every pair three times. */
+static bool can_assemble(const kith_join *j, const kith_estimate *estimate) {
+  enum { COLUMNS_PER_PAIR = 512 };
+  return j->engine->all_pairs && estimate->tested * j->a->dim > COLUMNS_PER_PAIR * estimate->pairs;
+}
+
+/* Surely no fewer than there are. */
+static double most_pairs(const kith_join *j, const kith_estimate *estimate) {
+  return kith_join_pairs_of_estimate(j, estimate->pairs + 4 * estimate->error);
+}
+
+/* Ids that a pool must hold, to hold all pairs. */
+static double pool_size(const kith_join *j, const kith_estimate *estimate) {
+  return 1.1 * most_pairs(j, estimate) + 4096;
+}
+
+kith_way kith_join_way_to_table(const kith_join *j, const kith_estimate *estimate) {
+  if (can_assemble(j, estimate))
+    return (kith_way){.kind = KITH_WAY_ASSEMBLE};
+  bool few = kith_join_pairs_of_estimate(j, estimate->pairs) < 2 * (double)j->a->n;
+  double ids = pool_size(j, estimate);
+  double bytes = ids * sizeof(uint32_t);
+  bool fits = ids < UINT32_MAX && bytes < kith_room_for_table() / 4 &&
+              bytes < (double)kith_memory_left(&j->ctx->memory);
+  bool collects = can_collect(j) && fits && (few || has_many_tests(estimate));
+  return collects ? (kith_way){.kind = KITH_WAY_COLLECT, .pool_ids = (uint64_t)ids} : (kith_way){0};
+}
+
+kith_way kith_join_way_to_stream(const kith_join *j, const kith_estimate *estimate) {
+  bool assembles = can_assemble(j, estimate);
+  double ids = assembles ? most_pairs(j, estimate) : pool_size(j, estimate);
+  bool few = ids < 2 * (double)j->a->n + 4096 && ids < UINT32_MAX;
+  bool fits =
+      ids * (kith_join_pair_bytes(j) + sizeof(uint32_t)) <= (double)kith_memory_left(&j->ctx->memory) / 2;
+  if (!fits || !(assembles || (few && can_collect(j))))
+    return (kith_way){0};
+  return (kith_way){.kind = assembles ? KITH_WAY_ASSEMBLE : KITH_WAY_COLLECT, .pool_ids = (uint64_t)ids};
+}
+
+kith_status kith_join_go(kith_join *j, kith_way way, kith_table *table, uint64_t *offsets, bool *done) {
+  *done = false;
+  if (way.kind == KITH_WAY_ASSEMBLE)
+    return kith_join_assemble(j, table, offsets, done);
+  if (way.kind == KITH_WAY_COLLECT)
+    return kith_join_collect(j, table, offsets, way.pool_ids, done);
+  return KITH_OK;
+}
