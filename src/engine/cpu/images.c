@@ -188,9 +188,9 @@ static void stage_moved(kith_lane *lane) {
   }
 }
 
-/* All queries of a tile, as bits; it has one. */
+/* All queries of a tile, as bits. It has one, but analysers do not know that. */
 static uint64_t all_queries(const kith_lane *lane) {
-  return UINT64_MAX >> (KITH_TILE_QUERIES - lane->tile.n_queries);
+  return UINT64_MAX >> ((KITH_TILE_QUERIES - lane->tile.n_queries) % 64);
 }
 
 /* The queries of a tile that may have candidates in an image, as bits, axis by axis. A walk through the images
