@@ -2,7 +2,8 @@
  *
  * The queries are cut into blocks by the first of its members, ordered by how many candidates they have, and
  * taken from both ends of a deque (deque.h). How much a member takes at once follows from what is left and from
- * how fast everybody was so far (slices.c): less and less, so that all end together. A member that fails gives its slice back and leaves; the others finish.
+ * how fast everybody was so far (slices.c): less and less, so that all end together. A member that fails gives
+ * its slice back and leaves; the others finish.
  *
  * With a fixed partition (a part of the queries, or of the candidates, to each end) the parts follow from a
  * sample of the blocks, which every member runs first.

@@ -46,8 +46,7 @@ static kith_appetite find_appetite(hybrid *h, const member *m) {
   pthread_mutex_unlock(&h->lock);
   if (gpu && wanted < LEAST_OF_GPU)
     wanted = LEAST_OF_GPU;
-  return (kith_appetite){.work = wanted < most ? wanted : most,
-                         .pairs = gpu ? PAIRS_OF_GPU : UINT64_MAX};
+  return (kith_appetite){.work = wanted < most ? wanted : most, .pairs = gpu ? PAIRS_OF_GPU : UINT64_MAX};
 }
 
 /* ---- a slice --------------------------------------------------------------------------------------------- */
