@@ -121,8 +121,10 @@ static inline KITH_DEVICE void kith_shift_add_up(const kith_lattice *lattice, ui
 }
 
 /* Finds the first turns of the axes below i that go with those of the others, which move on where there are
- * none; false when they are through. The margin of 2^-20 of a turn is far above what rounding could do to the
- * bounds. */
+ * none; false when they are through. Like the wheels of a counter, the last axis the slowest: of turns 0 to 1
+ * along either of two axes, (0, 0), (1, 0), (0, 1), (1, 1); but the range of a wheel depends on the slower
+ * ones, and may be empty: then the next slower one moves on. The margin of 2^-20 of a turn is far above what
+ * rounding could do to the bounds. */
 static inline KITH_DEVICE bool kith_shift_settle(const kith_lattice *lattice, const kith_differences *d,
                                                  kith_shift_walk *walk, uint32_t i) {
   while (i > 0) {

@@ -222,6 +222,15 @@ static void test_damaged(void **state) {
     kith_file_close(opened);
     assert_int_equal(ctx->memory.used, 0);
   }
+  /* A name for which CFITSIO has no room. */
+  char *name = memmem(bytes + 2880, n - 2880, "TTYPE1  =", 9);
+  char card[80];
+  assert_non_null(name);
+  memcpy(card, name, sizeof card);
+  memset(name + 10, 'x', 70);
+  expect_failure(write_bytes("name.fits", bytes, n), NULL, NULL, KITH_ERR_FORMAT,
+                 WORDS("name.fits: the header of extension 1 is damaged: the value of TTYPE1"));
+  memcpy(name, card, sizeof card);
   /* Rows that are not there. */
   char *rows = memmem(bytes + 2880, n - 2880, "NAXIS2  =                    3", 30);
   assert_non_null(rows);

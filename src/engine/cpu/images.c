@@ -15,7 +15,7 @@ static double coordinate(const kith_index *index, uint32_t c, uint32_t position)
 
 /* The size of a pair in an image. */
 static double image_size(const kith_lane *lane, uint32_t query, uint32_t candidate, const kith_shift *shift) {
-  const kith_lattice *lattice = &lane->lattice;
+  const kith_lattice *lattice = &lane->unfolded;
   double size = 0;
   for (uint32_t c = 0, i = 0; c < lane->tile.dim; c++) {
     double t = coordinate(lane->task->queries, c, query) - coordinate(lane->task->candidates, c, candidate);
@@ -29,7 +29,7 @@ static double image_size(const kith_lane *lane, uint32_t query, uint32_t candida
 /* Whether no other image of a pair is nearer, and no equally near one comes first. */
 static bool is_nearest(const kith_image *image, uint32_t q, uint32_t j, double size) {
   const kith_lane *lane = image->owner;
-  const kith_lattice *lattice = &lane->lattice;
+  const kith_lattice *lattice = &lane->unfolded;
   uint32_t query = lane->queries.positions[q];
   uint32_t candidate = lane->candidate_positions[j];
   kith_differences differences = {.reach = lane->predicate.reach};
@@ -98,13 +98,13 @@ static void choose_folds(kith_lane *lane) {
   const kith_lattice *whole = &lane->task->space->lattice;
   kith_folds *folds = &lane->image.folds;
   double square = 0;
-  lane->lattice.n = 0;
+  lane->unfolded.n = 0;
   for (uint32_t i = 0; i < whole->n; i++) {
     double side = whole->vector[i][i];
     if (!can_fold(lane, whole->axis[i], side)) {
-      uint32_t n = lane->lattice.n++;
-      lane->lattice.axis[n] = whole->axis[i];
-      lane->lattice.vector[n][n] = side;
+      uint32_t n = lane->unfolded.n++;
+      lane->unfolded.axis[n] = whole->axis[i];
+      lane->unfolded.vector[n][n] = side;
       continue;
     }
     folds->axis[folds->n] = whole->axis[i];
@@ -138,12 +138,12 @@ static void open_near_box(kith_lane *lane) {
 void kith_images_open(kith_lane *lane) {
   double limit = lane->task->predicate->limit;
   lane->image = (kith_image){.shift = lane->shift, .is_nearest = is_nearest, .owner = lane};
-  lane->lattice = lane->task->space->lattice;
-  if (lane->lattice.n == 0)
+  lane->unfolded = lane->task->space->lattice;
+  if (lane->unfolded.n == 0)
     return;
-  lane->image.doubt = kith_lattice_doubt(&lane->lattice, limit);
+  lane->image.doubt = kith_lattice_doubt(&lane->unfolded, limit);
   lane->ties = lane->image.doubt < limit;
-  if (!lane->ties && !lane->lattice.skewed)
+  if (!lane->ties && !lane->unfolded.skewed)
     choose_folds(lane);
 }
 
@@ -153,7 +153,7 @@ void kith_images_open(kith_lane *lane) {
  * see docs/exactness.md. float32 coordinates stay as they are: their origin is 0. */
 static double center_on_moved(kith_lane *lane) {
   uint32_t dim = lane->tile.dim;
-  const kith_lattice *lattice = &lane->lattice;
+  const kith_lattice *lattice = &lane->unfolded;
   bool is_f64 = lane->index_width > sizeof(float);
   double square = 0;
   double rounding = 0;
@@ -205,7 +205,7 @@ typedef struct near_queries {
 
 /* Those that, moved along axis i, come within reach of the brick, and a little more. */
 static uint64_t near_along(const kith_lane *lane, uint32_t i, double by) {
-  const kith_lattice *lattice = &lane->lattice;
+  const kith_lattice *lattice = &lane->unfolded;
   double side = lattice->vector[i][i];
   double reach = lane->predicate.reach * (1 + 0x1p-20) + 0x1p-20 * side;
   uint64_t bits = 0;
@@ -218,7 +218,7 @@ static uint64_t near_along(const kith_lane *lane, uint32_t i, double by) {
 
 static uint64_t near_in_image(const kith_lane *lane, const kith_shift *shift, near_queries *near) {
   uint64_t bits = all_queries(lane);
-  for (uint32_t i = 0; i < lane->lattice.n; i++) {
+  for (uint32_t i = 0; i < lane->unfolded.n; i++) {
     if (shift->by[i] == 0)
       continue;
     int slot = shift->by[i] > 0;
@@ -278,7 +278,7 @@ static void stage_image(kith_lane *lane) {
 
 /* Turns to an image, for some of the queries. */
 static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
-  const kith_lattice *lattice = &lane->lattice;
+  const kith_lattice *lattice = &lane->unfolded;
   lane->turned = *shift;
   memset(lane->shift, 0, lane->tile.dim * sizeof *lane->shift);
   for (uint32_t i = 0; i < lattice->n; i++)
@@ -294,7 +294,7 @@ static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
 }
 
 void kith_images_each(kith_lane *lane, bool positive, void (*meet)(void *user), void *user) {
-  const kith_lattice *lattice = &lane->lattice;
+  const kith_lattice *lattice = &lane->unfolded;
   uint32_t dim = lane->tile.dim;
   kith_lane_find_box(lane);
   kith_differences differences = {.reach = lane->predicate.reach};

@@ -51,16 +51,16 @@ typedef struct kith_lane {
   bool needs_positions;               /* of the staged candidates: for the truth, or to compare images */
   double least;                       /* the smallest limit of the tile's queries */
   const kith_image_kernels *image_kernels;
-  kith_image image;     /* the images that the tile is tested against, in a periodic box, */
-  kith_lattice lattice; /* the axes along which there are images to turn to, */
-  kith_shift turned;    /* the vector of it that the tile is turned to, */
-  double *shift;        /* and the same per dimension */
-  double fold_spread;   /* how far the filter's queries are from their origin along the other axes, at most */
-  double *near_box;     /* around the queries that come within reach of an image: low[dim], high[dim] */
-  bool ties;            /* eps is so close to half of the box that a pair may have two images within it */
-  bool orders;          /* candidates are put in id order before they are tested */
-  bool needs_ids;       /* of the candidates: rows are filled, or pairs admitted by id */
-  kith_tile tile;       /* what the kernels see; points into the buffers below */
+  kith_image image;      /* the images that the tile is tested against, in a periodic box, */
+  kith_lattice unfolded; /* of the task's lattice, the axes along which there are images to turn to, */
+  kith_shift turned;     /* the vector of it that the tile is turned to, */
+  double *shift;         /* and the same per dimension */
+  double fold_spread;    /* how far the filter's queries are from their origin along the other axes, at most */
+  double *near_box;      /* around the queries that come within reach of an image: low[dim], high[dim] */
+  bool ties;             /* eps is so close to half of the box that a pair may have two images within it */
+  bool orders;           /* candidates are put in id order before they are tested */
+  bool needs_ids;        /* of the candidates: rows are filled, or pairs admitted by id */
+  kith_tile tile;        /* what the kernels see; points into the buffers below */
   kith_query_tile queries;
   float starts[KITH_TILE_QUERIES];  /* less the limits of the queries, for the filter */
   double limits[KITH_TILE_QUERIES]; /* of the queries, by the definition */

@@ -6,7 +6,7 @@
  * become dimensions, vectors several. float32 stays so if all chosen columns are; everything else becomes
  * float64, and 64-bit integers only if that is exact. Pieces of a few MiB; the rows that the header promises
  * are compared with the length of the file first. One thread at a time is in here, for the library's errors are
- * global. Damaged headers are as safe as that library is. */
+ * global. Damaged headers are as safe as that library is, but for what it is known to copy without looking. */
 #include "points/formats/formats.h"
 
 #include <fitsio.h>
@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PIECE_VALUES = 256 * 1024, BLOCK_BYTES = 2880 };
+enum { PIECE_VALUES = 256 * 1024, BLOCK_BYTES = 2880, CARD_BYTES = 80 };
 
 /* A table that is open; status is CFITSIO's, which skips every call once it is set. */
 typedef struct fits_table {
@@ -107,12 +107,78 @@ static kith_status open_fits(fits_table *table) {
   return table->status ? fail_fits(table, "open the file") : KITH_OK;
 }
 
+/* The length of a card's value as CFITSIO would copy it, or a little more: what is between quotes, or all of
+ * it.
+ */
+static size_t value_length(const char *card) {
+  const char *at = card + 10;
+  const char *end = card + CARD_BYTES;
+  while (at < end && *at == ' ')
+    at++;
+  if (at < end && *at == '\'') {
+    const char *quote = ++at;
+    while (quote < end && (*quote != '\'' || (quote + 1 < end && quote[1] == '\'')))
+      quote += *quote == '\'' ? 2 : 1; /* two quotes stand for one */
+    return (size_t)(quote - at);
+  }
+  while (end > at && end[-1] == ' ')
+    end--;
+  return (size_t)(end - at);
+}
+
+/* The longest value that CFITSIO 4.2 has room for, of cards that it copies without looking: names of columns,
+ * and texts for missing values, which are integers in binary tables. */
+static size_t most_of_value(const char *card, bool is_binary) {
+  enum { MOST_NAME = 68, MOST_TEXT = 19, MOST_INTEGER = 20 };
+  if (memcmp(card, "TTYPE", 5) == 0)
+    return MOST_NAME;
+  if (memcmp(card, "TNULL", 5) == 0)
+    return is_binary ? MOST_INTEGER : MOST_TEXT;
+  return CARD_BYTES;
+}
+
+static kith_status check_header(const fits_table *table, uint64_t at, int unit) {
+  const kith_input *input = table->input;
+  const char *first = (const char *)input->bytes + at;
+  bool is_binary = at + CARD_BYTES <= input->n_bytes && memmem(first, CARD_BYTES, "BINTABLE", 8);
+  for (; at + CARD_BYTES <= input->n_bytes; at += CARD_BYTES) {
+    const char *card = (const char *)input->bytes + at;
+    if (memcmp(card, "END     ", 8) == 0)
+      break;
+    if (value_length(card) > most_of_value(card, is_binary))
+      return kith_fail(input->ctx, KITH_ERR_FORMAT,
+                       "%s: the header of extension %d is damaged: the value of %.8s is longer than any can be",
+                       input->name, unit - 1, card);
+  }
+  return KITH_OK;
+}
+
+/* Visits all units once, each after a look at its header: CFITSIO reads it when it gets there. */
+static kith_status count_units(fits_table *table, int *n_units) {
+  kith_status status = KITH_OK;
+  for (*n_units = 1; !status && !table->status; ++*n_units) {
+    LONGLONG head = 0, begin = 0, end = 0;
+    int kind, no_more = 0;
+    fits_get_hduaddrll(table->fits, &head, &begin, &end, &table->status);
+    if (table->status || end <= head || (uint64_t)end >= table->input->n_bytes)
+      break;
+    status = check_header(table, (uint64_t)end, *n_units + 1);
+    if (!status && fits_movrel_hdu(table->fits, 1, &kind, &no_more)) {
+      fits_clear_errmsg(); /* what follows the last unit is nobody's */
+      break;
+    }
+  }
+  return status;
+}
+
 /* Goes to the first binary table, the one with the number, or the one with the name. */
 static kith_status find_table(fits_table *table) {
   const char *part = table->input->part;
   char what[120] = "there is no table";
   int kind = IMAGE_HDU, n_units = 0;
-  fits_get_num_hdus(table->fits, &n_units, &table->status);
+  kith_status status = count_units(table, &n_units);
+  if (status)
+    return status;
   if (!part) {
     for (int i = 2; i <= n_units && kind != BINARY_TBL; i++)
       fits_movabs_hdu(table->fits, i, &kind, &table->status);
