@@ -80,10 +80,11 @@ def show(row):
 
 def measure(options, name, path, eps, whats, spaces):
     """Rows for the points of one file."""
+    pairs = None
     for space in spaces:
         mine = eps if space.startswith("box") else options.known.get((f"{name} {eps:g}", space))
         if not mine:
-            pairs = run(options, path, eps, "count", "euclidean", 1)["pairs"]
+            pairs = pairs or run(options, path, eps, "count", "euclidean", 1)["pairs"]
             mine = matching_eps(options, path, space, pairs, start_eps(space, eps))
         for what in whats:
             row = {"name": f"{name} {eps:g}", "what": what, "space": space}

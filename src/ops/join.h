@@ -31,7 +31,6 @@ typedef struct kith_join {
   uint32_t input_dim;   /* columns of the sets as they were given: */
   kith_space space;     /* a and b are views of them as they lie in this space, */
   kith_points embedded[2];
-  bool is_placed;
   void *owned[2];
   bool one_set;
   bool count_only; /* nothing but a total is asked for: ids are not needed */

@@ -225,8 +225,7 @@ static const char *beyond_gpu(const kith_join *j) {
   if (kith_space_is_embedded(&j->space) && on_device)
     return "this metric on points in the memory of a GPU: give it points in host memory";
   if (j->space.lattice.n > 0 && on_device && wants_to_share(j->ctx))
-    return "periodic boxes on points in the memory of a GPU, if it is to share the join: give it points in "
-           "host "
+    return "periodic boxes on points in the memory of a GPU that is to share the join: give it points in host "
            "memory";
   if (kith_space_is_embedded(&j->space) && j->options.distances && j->options.on_device)
     return "distances of this metric in the memory of a GPU: ask for a table in host memory";
@@ -237,7 +236,7 @@ static const char *beyond_gpu(const kith_join *j) {
 static kith_status embed(kith_join *j) {
   const kith_points *sets[2] = {j->a, j->b};
   bool has_places = kith_space_is_embedded(&j->space) || j->space.lattice.n > 0;
-  if (!has_places || j->is_placed)
+  if (!has_places || j->a == &j->embedded[0])
     return KITH_OK;
   double began = kith_seconds();
   for (int i = 0; i < (j->one_set ? 1 : 2); i++) {
@@ -249,7 +248,6 @@ static kith_status embed(kith_join *j) {
   }
   j->a = &j->embedded[0];
   j->b = j->one_set ? j->a : &j->embedded[1];
-  j->is_placed = true;
   j->report.seconds_plan += kith_seconds() - began;
   return KITH_OK;
 }

@@ -42,8 +42,8 @@ static void name_gpu(const kith_context *ctx, uint32_t i, char name[16]) {
 }
 
 /* From which end of the deque an engine takes. A fixed partition is the paper's: heavy queries are the GPU's.
- * When engines take what they can, they are better off the other way round (docs/performance.md): a thread
- * needs as long to look up few candidates as many, where the lanes of a GPU look them up side by side. */
+ * When engines take what they can, the other way round is faster in four of five sets,
+ * and as fast in the fifth (docs/performance.md). */
 static kith_end end_of(const kith_join *j, bool gpu) {
   bool heavy = gpu == (j->options.partition != KITH_PARTITION_DYNAMIC);
   return heavy ? KITH_HEAVY_END : KITH_LIGHT_END;

@@ -137,7 +137,7 @@ static size_t most_of_value(const char *card, bool is_binary) {
   return CARD_BYTES;
 }
 
-static kith_status check_header(const fits_table *table, uint64_t at, int unit) {
+static kith_status check_header(const fits_table *table, uint64_t at, int extension) {
   const kith_input *input = table->input;
   const char *first = (const char *)input->bytes + at;
   bool is_binary = at + CARD_BYTES <= input->n_bytes && memmem(first, CARD_BYTES, "BINTABLE", 8);
@@ -148,7 +148,7 @@ static kith_status check_header(const fits_table *table, uint64_t at, int unit) 
     if (value_length(card) > most_of_value(card, is_binary))
       return kith_fail(input->ctx, KITH_ERR_FORMAT,
                        "%s: the header of extension %d is damaged: the value of %.8s is longer than any can be",
-                       input->name, unit - 1, card);
+                       input->name, extension, card);
   }
   return KITH_OK;
 }
@@ -162,7 +162,7 @@ static kith_status count_units(fits_table *table, int *n_units) {
     fits_get_hduaddrll(table->fits, &head, &begin, &end, &table->status);
     if (table->status || end <= head || (uint64_t)end >= table->input->n_bytes)
       break;
-    status = check_header(table, (uint64_t)end, *n_units + 1);
+    status = check_header(table, (uint64_t)end, *n_units); /* units are counted from 1, extensions from 0 */
     if (!status && fits_movrel_hdu(table->fits, 1, &kind, &no_more)) {
       fits_clear_errmsg(); /* what follows the last unit is nobody's */
       break;
