@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 
+from gpu import environment
 from points import generate
 
 DATA = [("Expo2D2M", "expo", 2, 0.0005), ("Expo2D2M", "expo", 2, 0.002), ("Expo4D2M", "expo", 4, 0.004),
@@ -66,9 +67,11 @@ def main():
     arguments.add_argument("build", type=pathlib.Path)
     arguments.add_argument("out", type=pathlib.Path)
     arguments.add_argument("--ncu", action="store_true", help="profile, too")
+    arguments.add_argument("--commit", default="unknown", help="what was measured")
     options = arguments.parse_args()
     rows = [measure(options.build, *data, options.ncu) for data in DATA]
-    options.out.write_text(json.dumps(rows, indent=1) + "\n")
+    results = environment() | {"commit": options.commit, "rows": rows}
+    options.out.write_text(json.dumps(results, indent=1) + "\n")
     for row in rows:
         print(row["name"], row["eps"], f"tile {row['tile_ms']:.2f} ms;", ", ".join(
             f"{e['cells']} {e['order']} {e['threads']}: {e['ms']:.1f} ms ({e.get('wee')} %), table {e['table_ms']} ms" for e in row["point"]))
