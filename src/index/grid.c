@@ -30,12 +30,32 @@ static cell_counts count_cells(const kith_grid_spec *spec, uint32_t d, double si
   return counts;
 }
 
+static uint32_t reach_in_cells(double reach, double side) {
+  return (uint32_t)fmin(ceil(reach / side + 0x1p-19), MAX_CELLS);
+}
+
+/* Cuts a period into cells of at least `side`, or into one. */
+static void cut_period(kith_grid *grid, uint32_t j, double period, double side, double reach) {
+  double cells = fmin(fmax(floor(period / side), 1), MAX_CELLS - 2);
+  grid->origin[j] = 0;
+  grid->side[j] = period / cells;
+  grid->inverse[j] = cells / period;
+  grid->even[j] = cells;
+  grid->wraps[j] = true;
+  grid->cells[j] = (uint32_t)cells;
+  grid->reach[j] = reach_in_cells(reach, grid->side[j]);
+}
+
 /* Cuts grid dimension j into cells of about `side`; wider ones if there would be too many to number. */
 static void cut_dimension(kith_grid *grid, uint32_t j, const kith_grid_spec *spec, double side, double reach) {
   uint32_t d = spec->dims[j];
   double extent = spec->max[d] - spec->min[d];
   side = fmax(side, MIN_SIDE);
   grid->dims[j] = d;
+  if (spec->period && spec->period[d] > 0) {
+    cut_period(grid, j, spec->period[d], side, reach);
+    return;
+  }
   grid->origin[j] = spec->low[d];
   if (extent < side || !isfinite(spec->high[d] - spec->low[d]) || !isfinite(side)) {
     grid->side[j] = extent;
@@ -55,8 +75,8 @@ static void cut_dimension(kith_grid *grid, uint32_t j, const kith_grid_spec *spe
   grid->before[j] = counts.before;
   grid->tails[j] = counts.before > 0 || counts.after > 0;
   grid->cells[j] = (uint32_t)(counts.before + counts.even + counts.after) + 1;
-  double reach_cells = ceil(reach / side + 0x1p-19);
-  grid->reach[j] = reach_cells < grid->cells[j] - 1 ? (uint32_t)reach_cells : grid->cells[j] - 1;
+  uint32_t reach_cells = reach_in_cells(reach, side);
+  grid->reach[j] = reach_cells < grid->cells[j] - 1 ? reach_cells : grid->cells[j] - 1;
 }
 
 /* Numbers rows and cells; returns false if the keys need more than KITH_KEY_BITS. */
@@ -65,7 +85,7 @@ static bool number_cells(kith_grid *grid) {
   grid->x_bits = bits_for(grid->cells[0]);
   for (uint32_t j = 1; j < grid->k; j++) {
     grid->stride[j] = rows;
-    uint64_t extent = (uint64_t)grid->cells[j] + grid->reach[j];
+    uint64_t extent = kith_grid_extent(grid, j);
     if (rows > (UINT64_C(1) << KITH_KEY_BITS) / extent)
       return false;
     rows *= extent;
@@ -126,6 +146,7 @@ static bool make_step(kith_step *step, const kith_grid *grid, const int32_t *off
     nearest = kith_norm_add(bounds->norm, nearest, near);
     farthest = kith_norm_add(bounds->norm, farthest, far);
     step->row += o * (int64_t)grid->stride[j];
+    step->offset[j] = (int16_t)o;
   }
   double x_near = distance_left(bounds->norm, bounds->reach, nearest);
   if (x_near < 0)
@@ -155,8 +176,11 @@ static bool next_offset(const kith_grid *grid, int32_t *offset) {
 bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_grid_spec *spec,
                        const kith_predicate *predicate) {
   int32_t offset[KITH_GRID_DIMS] = {0};
-  for (uint32_t j = 1; j < grid->k; j++)
+  for (uint32_t j = 1; j < grid->k; j++) {
+    if (grid->reach[j] > KITH_STENCIL_MAX / 2) /* as many steps along this dimension alone */
+      return false;
     offset[j] = -(int32_t)grid->reach[j];
+  }
   /* 1 - 2^-20 keeps the promise of "inside" safe from the rounding of sizes. */
   step_bounds bounds = {.norm = predicate->norm,
                         .inside = predicate->limit * (1 - 0x1p-20),
@@ -164,7 +188,7 @@ bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_
                         .reach = kith_norm_size(predicate->norm, predicate->reach) * SLACK};
   stencil->n_steps = 0;
   do {
-    kith_step step;
+    kith_step step = {0};
     if (!make_step(&step, grid, offset, &bounds))
       continue;
     if (predicate->everything)

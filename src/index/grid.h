@@ -4,13 +4,17 @@
  * linear numbers (keys) are consecutive: key = row << x_bits | x. A point's neighbours lie in a fixed list of
  * rows around its own, the stencil, and in each of them in an interval of x: a run. The number of cells in
  * the other dimensions is padded by their reach, so that adding a stencil step to a row number never lands in
- * a wrong row.
+ * a wrong row, and no two steps have the same number.
  *
  * Invariant: |a - b| <= predicate.reach in dimension d implies that the cell coordinates of a and b differ
  * by at most reach[d]. Cell coordinates are rounded once per operation and stay below 2^29, which costs at
  * most 2^-20 of a cell; sides are 2^-16 wider than the reach asks for. Outside the box that is cut evenly,
  * cells widen with the distance from it (numbers grow with its logarithm), so that far outliers and heavy tails
  * need few cells. That never pulls cells apart, so the invariant holds there too.
+ *
+ * Along an axis of a periodic box the grid may wrap around: a whole number of cells is the period, and behind
+ * the last one comes the first. The invariant then holds for images: cell numbers of a and of the image of b,
+ * whose cells go on beyond the box. No image farther than one period away is reached.
  *
  * May include space; CUDA code includes it too. */
 #ifndef KITH_INDEX_GRID_H
@@ -29,6 +33,7 @@ typedef struct kith_grid {
   double even[KITH_GRID_DIMS];    /* cells of equal side, a real number */
   double before[KITH_GRID_DIMS];  /* cells before those, likewise */
   bool tails[KITH_GRID_DIMS];     /* points lie outside the even cells */
+  bool wraps[KITH_GRID_DIMS];     /* the cells are one period, from 0 on */
   uint32_t cells[KITH_GRID_DIMS];
   uint32_t reach[KITH_GRID_DIMS];
   uint64_t stride[KITH_GRID_DIMS]; /* of the row number; stride[0] is unused */
@@ -38,8 +43,9 @@ typedef struct kith_grid {
 
 /* A row to look at, relative to the row of the query. */
 typedef struct kith_step {
-  int64_t row;      /* difference of the row numbers */
-  uint32_t x_reach; /* candidates: |x - x'| <= x_reach */
+  int64_t row;                    /* difference of the row numbers, */
+  int16_t offset[KITH_GRID_DIMS]; /* and of the cells in each dimension but the first */
+  uint32_t x_reach;               /* candidates: |x - x'| <= x_reach */
   int32_t x_inside; /* |x - x'| <= x_inside: every pair of even cells belongs, untested; -1: none */
 } kith_step;
 
@@ -58,6 +64,7 @@ typedef struct kith_grid_spec {
   double x_side;            /* in dims[0], likewise */
   const double *low, *high; /* the box to cut evenly, per input dimension */
   const double *min, *max;  /* the box of all points, per input dimension */
+  const double *period;     /* likewise, 0: no wrapping around; NULL: nowhere */
   uint32_t dim;
 } kith_grid_spec;
 
@@ -97,6 +104,17 @@ static inline KITH_DEVICE uint32_t kith_grid_cell(const kith_grid *grid, uint32_
 /* The side of cells, but for those along a row, which have one of their own. */
 static inline double kith_grid_row_side(const kith_grid *grid) {
   return grid->k > 1 ? grid->side[1] : grid->side[0];
+}
+
+/* The numbers that dimension j has in those of the rows, padding included; where it wraps around one more,
+ * since the reach may be all its cells. */
+static inline KITH_DEVICE uint64_t kith_grid_extent(const kith_grid *grid, uint32_t j) {
+  return (uint64_t)grid->cells[j] + grid->reach[j] + (grid->wraps[j] ? 1 : 0);
+}
+
+/* The cell of a row in grid dimension j, which is not the first. */
+static inline KITH_DEVICE uint32_t kith_grid_row_cell(const kith_grid *grid, uint32_t j, uint64_t row) {
+  return (uint32_t)(row / grid->stride[j] % kith_grid_extent(grid, j));
 }
 
 /* Whether a cell in grid dimension j is one of the even ones: its points differ by at most its side there. */

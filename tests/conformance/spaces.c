@@ -174,6 +174,15 @@ static const row ROWS[] = {
     {.s = UNIFORM, .n = 1, .dim = 2, .eps = 0.5, .n_box = 2, .box = {1, 1}},
     {.s = UNIFORM, .n = 0, .dim = 2, .eps = 0.5, .n_box = 2, .box = {1, 1}},
     {.s = MIXED_SIGN, .n = 500, .dim = 3, .eps = 0.2, .n_box = 3, .box = {2, 1, 2}},
+    /* enough points for rows that wrap around the box, and for others that do not */
+    {.s = UNIFORM, .n = 2000, .dim = 1, .eps = 0.001, .n_box = 1, .box = {1}},
+    {.s = UNIFORM, .n = 1500, .dim = 2, .eps = 0.03, .n_box = 2, .box = {1, 1}},
+    {.s = UNIFORM, .n = 1000, .dim = 3, .eps = 0.08, .n_box = 3, .box = {1, 1, 1}},
+    {.s = WIDE, .n = 1000, .dim = 3, .eps = 0.06, .n_b = 800, .n_box = 3, .box = {0.7, 1.3, 0.9}},
+    {.s = UNIFORM, .n = 600, .dim = 4, .eps = 0.14, .n_box = 4, .box = {1, 0, 1, 1}},
+    {.s = UNIFORM, .n = 200, .dim = 6, .eps = 0.3, .n_box = 6, .box = {1, 1, 1, 1, 1, 1}},
+    {.s = LATTICE, .n = 1000, .dim = 3, .eps = 0.125, .n_box = 3, .box = {1.5, 1.25, 1.5}},
+    {.s = EXPO, .n = 1000, .dim = 3, .eps = 0.01, .n_box = 3, .box = {0.3, 0, 0.4}},
     /* axes that the grid does not cut, or cuts in two: differences are folded there */
     {.s = UNIFORM, .n = 500, .dim = 3, .eps = 0.1, .n_box = 3, .box = {1, 1, 1}, .index_dims = 1},
     {.s = UNIFORM, .n = 300, .dim = 6, .eps = 0.3, .n_box = 6, .box = {1, 1, 1, 1, 1, 1}, .index_dims = 2},

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-enum { KITH_CUDA_API_VERSION = 7 };
+enum { KITH_CUDA_API_VERSION = 8 };
 
 typedef struct kith_cuda_error {
   char text[512];

@@ -3,11 +3,10 @@
  * A block is a number of tiles, one after the other. A batch names its blocks in any order; its rows are made
  * in that order, one behind the other. They go to the host as they are, to be collected, or row by row, each to
  * its own place. Two batches may be under way: while the rows of one are moved, the other computes. */
+#include "engine/cuda/algorithms.cuh"
 #include "engine/cuda/join.cuh"
 #include "engine/cuda/records.cuh"
 #include "engine/cuda/transfer.cuh"
-
-#include <cub/cub.cuh>
 
 #include <algorithm>
 #include <cstring>
@@ -17,7 +16,8 @@ using namespace kith_cuda;
 
 namespace {
 
-/* The candidates of the queries of a tile, added to those of its block: a warp a tile. */
+/* The candidates of the queries of a tile, added to those of its block: a warp a tile. In a periodic box,
+ * without those beyond its faces. */
 __global__ void weigh_tiles(const __grid_constant__ join_args args, uint32_t tiles_per_block,
                             unsigned long long *candidates) {
   uint64_t tile = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
@@ -327,15 +327,10 @@ void running_batch::find_begins() {
   device->begins = session.make<uint64_t>(n_queries + 1, "the rows of a batch");
   check(cudaMemsetAsync(device->begins.get(), 0, sizeof(uint64_t), session.stream), "rows");
   if (n_queries > 0) {
-    size_t bytes = 0;
-    auto scan = [&](void *room) {
-      check(cub::DeviceScan::InclusiveSum(room, bytes, device->lengths.get(), device->begins.get() + 1,
-                                          (int64_t)n_queries, session.stream),
-            "rows");
-    };
-    scan(nullptr);
-    auto room = session.make<char>(bytes, "the rows of a batch");
-    scan(room.get());
+    with_room(session, "the rows of a batch", [&](void *room, size_t &bytes) {
+      return cub::DeviceScan::InclusiveSum(room, bytes, device->lengths.get(), device->begins.get() + 1,
+                                           (int64_t)n_queries, session.stream);
+    });
     scatter_places<<<blocks_for(n_queries, THREADS), THREADS, 0, session.stream>>>(
         device->ids.get(), n_queries, device->begins.get(), j.blocks.places.get());
     pack_rows<<<blocks_for(n_queries, THREADS), THREADS, 0, session.stream>>>(device->begins.get(), n_queries,
@@ -431,7 +426,7 @@ void running_batch::find() {
     find_begins();
     break;
   case KITH_CUDA_FILL:
-    if (j.has_box())
+    if (j.has_images())
       find_degrees(DEGREES, false); /* how many pairs are no images */
     find_table_rows();
     find_begins();
@@ -439,10 +434,10 @@ void running_batch::find() {
   }
 }
 
-/* In a periodic box batches share more than others: what is found first must last until rows are made. */
+/* Where there are images, batches share more than others: what is found first must last until rows are made. */
 void running_batch::compute() {
   std::unique_lock<std::mutex> alone(j.blocks.boxed, std::defer_lock);
-  if (j.has_box())
+  if (j.has_images())
     alone.lock();
   if (batch.task == KITH_CUDA_FILL)
     upload_table();
@@ -515,6 +510,7 @@ void running_batch::deliver() {
 
 void kith_cuda_join::run_batch(const kith_cuda_batch &batch, kith_cuda_tally *tally, kith_cuda_times *times) {
   double began = seconds();
+  ask_for_short_turns();
   running_batch run(*this, batch);
   run.compute();
   std::lock_guard<std::mutex> hold(blocks.moving);

@@ -1,8 +1,7 @@
 /* Periodic boxes: see box.cuh. */
+#include "engine/cuda/algorithms.cuh"
 #include "engine/cuda/box.cuh"
 #include "engine/cuda/join_args.cuh"
-
-#include "engine/cuda/sort.cuh"
 
 #include <thrust/iterator/counting_iterator.h>
 
@@ -63,10 +62,7 @@ __global__ void wrap_rows(const __grid_constant__ view points, const __grid_cons
 }
 
 wrap_findings read_findings(kith_cuda_session &session, const buffer<wrap_findings> &found) {
-  wrap_findings *host = (wrap_findings *)session.pinned;
-  check(cudaMemcpyAsync(host, found.get(), sizeof *host, cudaMemcpyDeviceToHost, session.stream), "points");
-  session.wait("moving points into the box");
-  return *host;
+  return read_value(session, found.get(), "moving points into the box");
 }
 
 [[noreturn]] void refuse_lost(const char *name, const wrap_findings &found) {
@@ -157,11 +153,7 @@ tile_list find_border_tiles(kith_cuda_session &session, const tiles &all, const 
       view_of(index, spec.a.dim, is_f64), all.begin.get(), all.n, spec.lattice, spec.predicate.reach,
       border.numbers.get(), count.get());
   check_launch("tiles");
-  uint32_t *counted = (uint32_t *)session.pinned;
-  check(cudaMemcpyAsync(counted, count.get(), sizeof *counted, cudaMemcpyDeviceToHost, session.stream),
-        "tiles");
-  session.wait("tiles");
-  border.n = *counted;
+  border.n = read_value(session, count.get(), "tiles");
   return border;
 }
 
@@ -300,20 +292,11 @@ void box_images::find_sources() {
   auto count = session.make<uint32_t>(1, "a number");
   has_images chosen{points, spec.lattice, spec.predicate.reach};
   thrust::counting_iterator<uint32_t> positions(0);
-  size_t bytes = 0;
-  auto select = [&](void *room) {
-    check(cub::DeviceSelect::If(room, bytes, positions, found.get(), count.get(), (int64_t)candidates.n, chosen,
-                                session.stream),
-          "images");
-  };
-  select(nullptr);
-  auto room = session.make<char>(bytes, "images");
-  select(room.get());
-  uint32_t *counted = (uint32_t *)session.pinned;
-  check(cudaMemcpyAsync(counted, count.get(), sizeof *counted, cudaMemcpyDeviceToHost, session.stream),
-        "images");
-  session.wait("images");
-  sources.n = *counted;
+  with_room(session, "images", [&](void *room, size_t &bytes) {
+    return cub::DeviceSelect::If(room, bytes, positions, found.get(), count.get(), (int64_t)candidates.n,
+                                 chosen, session.stream);
+  });
+  sources.n = read_value(session, count.get(), "images");
   sources.positions = session.make<uint32_t>(sources.n, "images");
   check(cudaMemcpyAsync(sources.positions.get(), found.get(), sources.n * sizeof(uint32_t),
                         cudaMemcpyDeviceToDevice, session.stream),
@@ -390,20 +373,11 @@ uint64_t box_images::count(const image_question &question, buffer<uint64_t> &beg
   check(cudaMemsetAsync(begins.get(), 0, sizeof(uint64_t), session.stream), "images");
   count_images<<<blocks_for(question.n, THREADS), THREADS, 0, session.stream>>>(question, begins.get() + 1);
   check_launch("images");
-  size_t bytes = 0;
-  auto scan = [&](void *room) {
-    check(cub::DeviceScan::InclusiveSum(room, bytes, begins.get() + 1, begins.get() + 1, (int64_t)question.n,
-                                        session.stream),
-          "images");
-  };
-  scan(nullptr);
-  auto room = session.make<char>(bytes, "images");
-  scan(room.get());
-  uint64_t *n = (uint64_t *)session.pinned;
-  check(cudaMemcpyAsync(n, begins.get() + question.n, sizeof *n, cudaMemcpyDeviceToHost, session.stream),
-        "images");
-  session.wait("images");
-  return *n;
+  with_room(session, "images", [&](void *room, size_t &bytes) {
+    return cub::DeviceScan::InclusiveSum(room, bytes, begins.get() + 1, begins.get() + 1, (int64_t)question.n,
+                                         session.stream);
+  });
+  return read_value(session, begins.get() + question.n, "images");
 }
 
 /* What there is room for; as much again is left for what comes. Positions are numbers of 32 bits. */

@@ -1,5 +1,5 @@
-/* A periodic box on a GPU: points are moved into the brick of the lattice, and candidates near its faces have
- * images beyond them.
+/* A periodic box on a GPU: points are moved into the brick of the lattice. Where the grid wraps around it, that
+ * is all (join_tile.cuh). Else, as where the box has angles, candidates near its faces have images beyond them.
  *
  * The candidates as they are and their images are met in two passes. Images have an index of their own over the
  * same grid. They lie outside of it, in the cells that are nearest: what is within reach of a point in the

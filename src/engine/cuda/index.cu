@@ -1,7 +1,7 @@
 /* Building the index on the device: see index.cuh. O(n) radix passes; 12 to 20 bytes a point beside the
  * coordinates while sorting. */
+#include "engine/cuda/algorithms.cuh"
 #include "engine/cuda/index.cuh"
-#include "engine/cuda/sort.cuh"
 
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/reverse_iterator.h>
@@ -110,15 +110,10 @@ void make_table(kith_cuda_session &session, const kith_grid &grid, cell_index &i
                                                                              index.table.get(), cells.get());
   check_launch("table");
   auto backwards = thrust::make_reverse_iterator(index.table.get() + find.entries + 1);
-  size_t bytes = 0;
-  auto scan = [&](void *room) {
-    check(cub::DeviceScan::InclusiveScan(room, bytes, backwards, backwards, minimum(),
-                                         (int64_t)find.entries + 1, session.stream),
-          "table");
-  };
-  scan(nullptr);
-  auto room = session.make<char>(bytes, "the table of cells");
-  scan(room.get());
+  with_room(session, "the table of cells", [&](void *room, size_t &bytes) {
+    return cub::DeviceScan::InclusiveScan(room, bytes, backwards, backwards, minimum(),
+                                          (int64_t)find.entries + 1, session.stream);
+  });
   if (counted)
     check(cudaMemcpyAsync(counted, cells.get(), sizeof *counted, cudaMemcpyDeviceToHost, session.stream),
           "cells");
@@ -195,33 +190,62 @@ tiles cut_tiles(kith_cuda_session &session, const cell_index &index, const kith_
   thrust::counting_iterator<uint32_t> positions(0);
   stretch_begin begin{index.find.keys, grid.x_bits, FAR_CELLS + 4 * (uint64_t)grid.reach[0]};
   auto begins = thrust::make_transform_iterator(positions, begin);
-  size_t scan_bytes = 0;
-  size_t select_bytes = 0;
   begins_tile starts{stretch.get(), queries};
-  auto scan = [&](void *room) {
-    check(cub::DeviceScan::InclusiveScan(room, scan_bytes, begins, stretch.get(), maximum(), (int64_t)index.n,
-                                         session.stream),
-          "tiles");
-  };
-  auto select = [&](void *room) {
-    check(cub::DeviceSelect::If(room, select_bytes, positions, tiles.begin.get(), count.get(), (int64_t)index.n,
-                                starts, session.stream),
-          "tiles");
-  };
-  scan(nullptr);
-  select(nullptr);
-  auto room = session.make<char>(scan_bytes > select_bytes ? scan_bytes : select_bytes, "tiles");
-  scan(room.get());
-  select(room.get());
-  uint32_t *counted = (uint32_t *)session.pinned;
-  check(cudaMemcpyAsync(counted, count.get(), sizeof *counted, cudaMemcpyDeviceToHost, session.stream),
-        "tiles");
-  session.wait("tiles");
-  tiles.n = *counted;
+  with_room(session, "tiles", [&](void *room, size_t &bytes) {
+    return cub::DeviceScan::InclusiveScan(room, bytes, begins, stretch.get(), maximum(), (int64_t)index.n,
+                                          session.stream);
+  });
+  with_room(session, "tiles", [&](void *room, size_t &bytes) {
+    return cub::DeviceSelect::If(room, bytes, positions, tiles.begin.get(), count.get(), (int64_t)index.n,
+                                 starts, session.stream);
+  });
+  tiles.n = read_value(session, count.get(), "tiles");
   check(cudaMemcpyAsync(tiles.begin.get() + tiles.n, &index.n, sizeof index.n, cudaMemcpyHostToDevice,
                         session.stream),
         "tiles");
   return tiles;
+}
+
+namespace {
+
+struct is_wrapping {
+  key_list keys;
+  const uint32_t *tile_begin;
+  kith_grid grid;
+
+  __device__ bool leaves(uint32_t j, uint32_t first, uint32_t last) const {
+    return grid.wraps[j] && (first < grid.reach[j] || last + grid.reach[j] >= grid.cells[j]);
+  }
+  __device__ bool operator()(uint32_t tile) const {
+    uint64_t first = keys[tile_begin[tile]];
+    uint64_t last = keys[tile_begin[tile + 1] - 1];
+    uint64_t x_mask = (UINT64_C(1) << grid.x_bits) - 1;
+    bool wraps = leaves(0, (uint32_t)(first & x_mask), (uint32_t)(last & x_mask));
+    for (uint32_t j = 1; j < grid.k && !wraps; j++) {
+      uint32_t cell = kith_grid_row_cell(&grid, j, first >> grid.x_bits);
+      wraps = leaves(j, cell, cell);
+    }
+    return wraps;
+  }
+};
+
+} // namespace
+
+tile_list find_wrapping_tiles(kith_cuda_session &session, const tiles &tiles, const cell_index &index,
+                              const kith_grid &grid) {
+  tile_list list;
+  if (tiles.n == 0)
+    return list;
+  list.numbers = session.make<uint32_t>(tiles.n, "tiles");
+  auto count = session.make<uint32_t>(1, "a number");
+  thrust::counting_iterator<uint32_t> numbers(0);
+  is_wrapping chosen{index.find.keys, tiles.begin.get(), grid};
+  with_room(session, "tiles", [&](void *room, size_t &bytes) {
+    return cub::DevicePartition::If(room, bytes, numbers, list.numbers.get(), count.get(), (int64_t)tiles.n,
+                                    chosen, session.stream);
+  });
+  list.n = read_value(session, count.get(), "tiles");
+  return list;
 }
 
 } // namespace kith_cuda

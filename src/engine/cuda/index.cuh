@@ -82,7 +82,7 @@ struct tiles {
   buffer<uint32_t> begin; /* n + 1 */
 };
 
-/* Some of them. */
+/* Some of them: the first n in a list of numbers, which others may follow. */
 struct tile_list {
   uint32_t n = 0;
   buffer<uint32_t> numbers;
@@ -99,6 +99,7 @@ struct grid_plan {
   kith_grid grid;
   kith_stencil stencil;
   uint32_t tile_queries; /* at most: a small tile or 32 */
+  bool wraps = false;    /* the grid does, around a periodic box: no images are needed */
   double candidates;     /* per query, expected */
   double neighbors;      /* likewise */
   dense_plan dense;
@@ -115,6 +116,11 @@ cell_index build_index(kith_cuda_session &session, const view &points, uint64_t 
 
 /* Cuts an index into tiles of up to `queries` positions. */
 tiles cut_tiles(kith_cuda_session &session, const cell_index &index, const kith_grid &grid, uint32_t queries);
+
+/* The tiles whose stencils wrap around a periodic box; in the list, all the others follow, the last one first.
+ */
+tile_list find_wrapping_tiles(kith_cuda_session &session, const tiles &tiles, const cell_index &index,
+                              const kith_grid &grid);
 
 /* Makes what finds the positions of keys, once index.n and the sorted keys are there; *cells as above, or NULL.
  */

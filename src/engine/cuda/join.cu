@@ -2,11 +2,11 @@
  *
  * The neighbour table is made on the device, whole if it fits, else in windows of rows; a window is kept until
  * rows outside it are asked for. */
+#include "engine/cuda/algorithms.cuh"
 #include "engine/cuda/join.cuh"
 #include "engine/cuda/records.cuh"
 #include "engine/cuda/transfer.cuh"
 
-#include <cub/cub.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
@@ -130,7 +130,9 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
   } else if (!dense) {
     tiles = cut_tiles(session, queries(), plan.grid, plan.tile_queries);
   }
-  if (has_box()) {
+  if (plan.wraps)
+    prepare_wrapping();
+  if (has_images()) {
     border = find_border_tiles(session, tiles, queries(), is_f64, spec);
     images = std::make_unique<box_images>(session, spec, plan.grid, index_b, is_f64);
   }
@@ -151,6 +153,13 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
   info.cells = cells[0];
   info.seconds_plan = planned - began;
   info.seconds_index = seconds() - planned;
+}
+
+void kith_cuda_join::prepare_wrapping() {
+  grid = session.make<kith_grid>(1, "the grid");
+  check(cudaMemcpyAsync(grid.get(), &plan.grid, sizeof plan.grid, cudaMemcpyHostToDevice, session.stream),
+        "grid");
+  border = find_wrapping_tiles(session, tiles, queries(), plan.grid);
 }
 
 void kith_cuda_join::upload_limits() {
@@ -219,6 +228,7 @@ join_args kith_cuda_join::arguments(operation op) const {
   args.c_ids = index_b.ids.get();
   args.find = index_b.find;
   args.grid = plan.grid;
+  args.grid_in_memory = grid.get();
   args.steps = steps.get();
   args.n_steps = plan.stencil.n_steps;
   args.own_step = plan.stencil.own;
@@ -236,44 +246,64 @@ join_args kith_cuda_join::arguments(operation op) const {
   args.space.ties = has_ties(spec);
   args.space.doubt = spec.doubt;
   args.space.lattice = spec.lattice;
+  for (uint32_t i = 0; plan.wraps && i < spec.lattice.n; i++) {
+    args.space.period[spec.lattice.axis[i]] = spec.lattice.vector[i][i];
+    args.space.periods += spec.lattice.vector[i][i];
+  }
   return args;
 }
 
 void kith_cuda_join::launch(const join_args &args, operation op) {
   if (by_point())
     launch_points(args, op);
+  else if (plan.wraps)
+    launch_wrapping(args, op);
   else
-    launch_tiles(args, op);
+    launch_tiles(args, op, is_general() ? ANY_SPACE : OPEN_SPACE);
 }
 
-void kith_cuda_join::launch_tiles(const join_args &args, operation op) {
+/* Space is open for tiles that are not at the border. In a list (of a join that is shared) there may be both,
+ * and all are taken to be there: what is slower for some of them. */
+void kith_cuda_join::launch_wrapping(const join_args &args, operation op) {
+  if (args.tile_list || args.n_tiles == 0)
+    return launch_tiles(args, op, WRAPPED_SPACE);
+  join_args part = args;
+  part.tile_list = border.numbers.get();
+  part.n_tiles = border.n;
+  launch_tiles(part, op, WRAPPED_SPACE);
+  part.tile_list += border.n;
+  part.n_tiles = tiles.n - border.n;
+  launch_tiles(part, op, OPEN_SPACE);
+}
+
+void kith_cuda_join::launch_tiles(const join_args &args, operation op, space_kind kind) {
   using launcher = void (*)(const join_args &, operation, bool, uint32_t, cudaStream_t);
-  using general_launcher = void (*)(const join_args &, operation, bool, cudaStream_t);
-  static const launcher by_dim[] = {launch_join<0>, launch_join<1>, launch_join<2>,
-                                    launch_join<3>, launch_join<4>, launch_join<5>,
-                                    launch_join<6>, launch_join<7>, launch_join<8>};
-  static const general_launcher general_by_dim[] = {launch_general<0>, launch_general<1>, launch_general<2>,
-                                                    launch_general<3>, launch_general<4>, launch_general<5>,
-                                                    launch_general<6>, launch_general<7>, launch_general<8>};
-  uint32_t entry = a.dim <= 8 ? a.dim : 0;
-  if (is_general() || args.space.images.list)
-    general_by_dim[entry](args, op, is_f64, session.stream);
-  else
-    by_dim[entry](args, op, is_f64, plan.tile_queries, session.stream);
+  static const launcher launchers[][9] = {
+      {launch_join<0, OPEN_SPACE>, launch_join<1, OPEN_SPACE>, launch_join<2, OPEN_SPACE>,
+       launch_join<3, OPEN_SPACE>, launch_join<4, OPEN_SPACE>, launch_join<5, OPEN_SPACE>,
+       launch_join<6, OPEN_SPACE>, launch_join<7, OPEN_SPACE>, launch_join<8, OPEN_SPACE>},
+      {nullptr /* grids of more dimensions do not wrap around */, launch_join<1, WRAPPED_SPACE>,
+       launch_join<2, WRAPPED_SPACE>, launch_join<3, WRAPPED_SPACE>, launch_join<4, WRAPPED_SPACE>,
+       launch_join<5, WRAPPED_SPACE>, launch_join<6, WRAPPED_SPACE>, launch_join<7, WRAPPED_SPACE>,
+       launch_join<8, WRAPPED_SPACE>},
+      {launch_join<0, ANY_SPACE>, launch_join<1, ANY_SPACE>, launch_join<2, ANY_SPACE>,
+       launch_join<3, ANY_SPACE>, launch_join<4, ANY_SPACE>, launch_join<5, ANY_SPACE>,
+       launch_join<6, ANY_SPACE>, launch_join<7, ANY_SPACE>, launch_join<8, ANY_SPACE>}};
+  launchers[kind][a.dim <= 8 ? a.dim : 0](args, op, is_f64, plan.tile_queries, session.stream);
 }
 
-/* The pass over the candidates as they are; in a periodic box, then the pass over their images, which adds to
- * what that found. */
+/* The pass over the candidates as they are; where those have images, then the pass over their images, which
+ * adds to what that found. */
 void kith_cuda_join::launch_passes(const join_args &args, operation op) {
-  if (has_box() && args.n_tiles > 0)
+  if (has_images() && args.n_tiles > 0)
     images->get({}, op == COUNT && args.space.symmetric); /* before it would have to wait for the first pass */
   launch(args, op);
-  if (has_box() && (op == DEGREES || op == COLLECT)) {
+  if (has_images() && (op == DEGREES || op == COLLECT)) {
     if (!open_degrees.get())
       open_degrees = session.make<uint32_t>(a.n, "one count per point");
     copy_degrees(open_degrees, degrees);
   }
-  if (has_box() && args.n_tiles > 0)
+  if (has_images() && args.n_tiles > 0)
     launch_images(args, op);
 }
 
@@ -294,7 +324,7 @@ void kith_cuda_join::launch_images(const join_args &open, operation op) {
     const image_part &part = images->get(first, op == COUNT && args.space.symmetric);
     images->set_arguments(part, args);
     if (part.index.n > 0)
-      launch_tiles(args, op);
+      launch_tiles(args, op, ANY_SPACE);
     first = part.end;
   }
 }
@@ -370,16 +400,11 @@ void kith_cuda_join::find_offsets(kith_cuda_tally *tally) {
   offsets = session.make<uint64_t>(a.n + 1, "the offsets of the rows");
   check(cudaMemsetAsync(offsets.get(), 0, sizeof(uint64_t), session.stream), "offsets");
   if (a.n > 0) {
-    size_t bytes = 0;
-    auto scan = [&](void *room) {
-      check(cub::DeviceScan::InclusiveScanInit(room, bytes, degrees.get(), offsets.get() + 1,
-                                               ::cuda::std::plus<uint64_t>(), UINT64_C(0), (int64_t)a.n,
-                                               session.stream),
-            "offsets");
-    };
-    scan(nullptr);
-    auto room = session.make<char>(bytes, "the offsets of the rows");
-    scan(room.get());
+    with_room(session, "the offsets of the rows", [&](void *room, size_t &bytes) {
+      return cub::DeviceScan::InclusiveScanInit(room, bytes, degrees.get(), offsets.get() + 1,
+                                                ::cuda::std::plus<uint64_t>(), UINT64_C(0), (int64_t)a.n,
+                                                session.stream);
+    });
   }
   degrees.reset();
   read_tally(tally, "offsets");
@@ -403,15 +428,10 @@ void kith_cuda_join::sort_rows(buffer<uint32_t> &neighbors, const uint64_t *offs
   thrust::counting_iterator<uint64_t> rows(0);
   less_base place{offsets, base};
   auto begins = thrust::make_transform_iterator(rows, place);
-  size_t bytes = 0;
-  auto sort = [&](void *room) {
-    check(cub::DeviceSegmentedSort::SortKeys(room, bytes, neighbors.get(), sorted.get(), (int64_t)pairs,
-                                             (int64_t)n, begins, begins + 1, session.stream),
-          "sorting the rows");
-  };
-  sort(nullptr);
-  auto room = session.make<char>(bytes, "sorting the rows");
-  sort(room.get());
+  with_room(session, "sorting the rows", [&](void *room, size_t &bytes) {
+    return cub::DeviceSegmentedSort::SortKeys(room, bytes, neighbors.get(), sorted.get(), (int64_t)pairs,
+                                              (int64_t)n, begins, begins + 1, session.stream);
+  });
   neighbors = std::move(sorted);
 }
 
@@ -420,17 +440,13 @@ uint64_t kith_cuda_join::offset_of(uint64_t row) {
     return row ? n_pairs : 0;
   if (host_offsets)
     return host_offsets[row];
-  uint64_t *value = (uint64_t *)session.pinned;
-  check(cudaMemcpyAsync(value, offsets.get() + row, sizeof *value, cudaMemcpyDeviceToHost, session.stream),
-        "offsets");
-  session.wait("offsets");
-  return *value;
+  return read_value(session, offsets.get() + row, "offsets");
 }
 
 void kith_cuda_join::launch_distances(const table_rows &rows, const uint32_t *neighbors, double *distances) {
   distance_question question{spec.predicate.norm, spec.predicate.norm == KITH_NORM_2 && !spec.sizes,
                              spec.predicate.reach, spec.lattice};
-  auto kernel = has_box() ? find_distances<true> : find_distances<false>;
+  auto kernel = spec.lattice.n > 0 ? find_distances<true> : find_distances<false>;
   kernel<<<blocks_for(rows.n * 32, THREADS), THREADS, 0, session.stream>>>(a, b, question, rows, neighbors,
                                                                            distances);
   check_launch("distances");

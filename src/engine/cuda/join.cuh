@@ -68,7 +68,7 @@ struct kith_cuda_blocks {
   const uint32_t *ids = nullptr;   /* and the ids of all of them */
   std::mutex queueing;             /* for who puts work on the stream, and allocates or releases for it */
   std::mutex moving;               /* for who uses the ring of transfers; taken before the other */
-  std::mutex boxed;                /* for a whole batch, in a periodic box; taken first */
+  std::mutex boxed;                /* for a whole batch, where there are images; taken first */
   kith_cuda::buffer<unsigned long long> weights; /* the candidates of each; */
   kith_cuda::buffer<uint32_t> begins;            /* n + 1 */
   kith_cuda::buffer<uint64_t> places;            /* by id: where the rows of a batch begin in it */
@@ -86,17 +86,18 @@ struct kith_cuda_join {
   kith_cuda::grid_plan plan{};
   kith_cuda::cell_index index_a, index_b;        /* index_a is unused when a set is joined with itself */
   kith_cuda::tiles tiles;                        /* join_tile */
-  kith_cuda::tile_list border;                   /* of which those that meet images, in a periodic box */
-  std::unique_ptr<kith_cuda::box_images> images; /* there */
+  kith_cuda::tile_list border;                   /* of which those near the faces of a periodic box */
+  std::unique_ptr<kith_cuda::box_images> images; /* in a periodic box that the grid does not wrap around */
   kith_cuda::buffer<double> limits;              /* by row of a, if each has its own */
   std::unique_ptr<kith_cuda_dense> dense;        /* join_dense, if it is that */
   kith_cuda::buffer<uint32_t> order; /* join_point: the positions of the queries as they are to be taken */
   double expected_pairs = -1;        /* join_point: from a sample, once there was one */
   kith_cuda::buffer<kith_step> steps;
+  kith_cuda::buffer<kith_grid> grid; /* where it wraps around */
   kith_cuda::buffer<int> stop;
   kith_cuda::buffer<kith_cuda::totals> total;
   kith_cuda::buffer<uint32_t> degrees;
-  kith_cuda::buffer<uint32_t> open_degrees;     /* of them, in a periodic box: the pairs that are no images */
+  kith_cuda::buffer<uint32_t> open_degrees;     /* of them, where there are images: the pairs of the others */
   kith_cuda::buffer<uint8_t> doubtful;          /* tiles whose rows need a second look */
   kith_cuda::buffer<kith_cuda::record> records; /* collected pairs, if all of them were */
   uint64_t n_records = 0;
@@ -128,16 +129,19 @@ struct kith_cuda_join {
 private:
   friend class running_batch; /* batch.cu */
   bool by_point() const { return spec.kernel == KITH_KERNEL_POINT; }
-  bool has_box() const { return spec.lattice.n > 0; }
+  /* Of candidates, around a periodic box. */
+  bool has_images() const { return spec.lattice.n > 0 && !plan.wraps; }
   bool is_general() const { return kith_cuda::needs_general(spec); }
   void weigh_blocks(); /* batch.cu */
   void describe(kith_cuda_info &info, const uint64_t invalid[2]) const;
   void make_dense();
   kith_cuda::join_args arguments(kith_cuda::operation op) const;
   void launch(const kith_cuda::join_args &args, kith_cuda::operation op);
-  void launch_tiles(const kith_cuda::join_args &args, kith_cuda::operation op);
+  void launch_wrapping(const kith_cuda::join_args &args, kith_cuda::operation op);
+  void launch_tiles(const kith_cuda::join_args &args, kith_cuda::operation op, kith_cuda::space_kind kind);
   void launch_images(const kith_cuda::join_args &args, kith_cuda::operation op);
   void launch_passes(const kith_cuda::join_args &args, kith_cuda::operation op);
+  void prepare_wrapping();
   void upload_limits();
   void read_tally(kith_cuda_tally *out, const char *what);
   void find_degrees(bool collect);

@@ -50,6 +50,7 @@ struct join_args {
   finder find;
   /* the question */
   kith_grid grid;
+  const kith_grid *grid_in_memory; /* the same, if it wraps around, for lanes that look at a dimension each */
   const kith_step *steps;
   uint32_t n_steps, own_step;
   kith_predicate predicate;
@@ -66,7 +67,7 @@ struct join_args {
   uint8_t *doubtful; /* per tile: some test came within the band. Written by DEGREES, read by FILL */
   struct pool pool;  /* COLLECT */
   const int *stop;
-  space_args space; /* kernels with GENERAL */
+  space_args space; /* kernels that know of one */
 };
 
 /* Whether a candidate belongs to a query, by the definition. Not inlined: it is rare, and large. */
@@ -111,6 +112,22 @@ __device__ __noinline__ bool belongs_in_space(const T *query, const T *candidate
     return false;
   return !space.ties || size <= space.doubt ||
          is_nearest(query, candidate, args.dim, args.predicate, space.lattice, shift);
+}
+
+/* Whether a candidate with turns belongs to a query, by the definition: to the difference of the points comes
+ * the opposite of how the candidate is moved. */
+template <typename T>
+__device__ __noinline__ bool belongs_turned(const T *query, const T *candidate, uint32_t turns,
+                                            const join_args &args) {
+  double d2 = 0;
+  for (uint32_t c = 0; c < args.dim; c++) {
+    double t = __dsub_rn((double)query[c], (double)candidate[c]);
+    uint32_t turn = turn_along(turns, c);
+    if (turn != STAYS)
+      t = __dadd_rn(t, turn == BELOW ? args.space.period[c] : -args.space.period[c]);
+    d2 = __dadd_rn(d2, __dmul_rn(t, t));
+  }
+  return d2 <= args.predicate.limit;
 }
 
 __device__ inline uint64_t sum_over_warp(uint64_t value) {

@@ -18,103 +18,21 @@
  *
  * Counting a set against itself looks at each unordered pair once: at candidates that come after the query.
  *
- * GENERAL: the same in any space (space.cuh), with a norm and limits that are known when it runs, and with
- * candidates that are images in a periodic box (box.cuh). */
+ * In a periodic box whose grid wraps around, tiles near its faces (the border) meet rows from the other side,
+ * too; for the other tiles space is open. Candidates there are moved by a period when they are staged; a turn
+ * says which way. Nothing belongs to a query in two images, so what is met twice is not found twice.
+ *
+ * In any other space (space.cuh) norm and limits are known only when it runs, and candidates may be images in a
+ * periodic box (box.cuh). */
 #ifndef KITH_ENGINE_CUDA_JOIN_TILE_CUH
 #define KITH_ENGINE_CUDA_JOIN_TILE_CUH
 
-#include "engine/cuda/join_args.cuh"
+#include "engine/cuda/settle.cuh"
+#include "engine/cuda/tile_memory.cuh"
 
 #include <type_traits>
 
 namespace kith_cuda {
-
-enum { WARPS = 2 /* of a block */, LINE = 32 /* ids in a line of memory */ };
-
-/* Dimensions in which so much of a stencil is corners that candidates are compared with the tile's box first.
- */
-constexpr bool prunes(uint32_t dim) { return dim >= 4; }
-
-/* Queries in a small tile: fewer candidates for each of them, more work to find those. */
-constexpr uint32_t small_tile(uint32_t dim) { return dim >= 1 && dim <= 3 ? 8 : 16; }
-
-/* Coordinates of a query in shared memory, padded for wide loads. */
-template <int D> constexpr int padded = D <= 1 ? 1 : D <= 2 ? 2 : D <= 4 ? 4 : 8;
-
-/* What GENERAL adds to the memory of a warp. */
-template <int G, bool GENERAL> struct space_memory {};
-template <int G> struct space_memory<G, true> {
-  double limit[G];  /* of the queries, by the definition, */
-  float start[G];   /* and what their sums in float32 start from: less that */
-  double origin[8]; /* of staged coordinates, where they have one */
-};
-
-template <int D, int G, operation OP, bool GENERAL = false> struct warp_memory : space_memory<G, GENERAL> {
-  static constexpr int PARTS = 32 / G; /* lanes that share the masks of a query */
-  /* Masks of a lane. More candidates at a time means more of a row written before the next one's turn. */
-  static constexpr int MASKS = G < 32 ? 1 : OP == FILL && D <= 3 ? 4 : 2;
-  static constexpr int HELD = PARTS * MASKS; /* candidates that a lane holds */
-  static constexpr bool PRUNES = prunes(D);
-  static constexpr bool WRITES = OP == FILL || OP == COLLECT;
-  static constexpr int CHUNK = 32 * HELD;
-  static constexpr int QUEUE = PRUNES ? 2 * CHUNK : CHUNK;
-  /* A row's ids on their way to the pool: less than a record left over, and a mask of new ones. */
-  static constexpr int OUT_STRIDE = 32 * PARTS + record::IDS;
-  static constexpr int BLOCK = 512; /* ids copied to all rows at once */
-
-  alignas(16) float queries[D ? G * padded<D> : 4];
-  alignas(16) float low[D ? D : 1], high[D ? D : 1]; /* the box around them */
-  uint32_t own[G], own_id[G];                        /* their positions and ids */
-  uint32_t slot[G];                                  /* which query a position of the tile is, if any */
-  /* the runs of a batch of steps, end to end: position = place + base */
-  uint32_t test_end[64], test_base[64], inside_end[32], inside_base[32];
-  union {
-    struct { /* candidates waiting to be tested */
-      float queue[D ? D : 1][D ? QUEUE : 1];
-      uint32_t queue_position[QUEUE];
-      uint32_t queue_id[QUEUE];
-    };
-    uint32_t block[OP == FILL ? BLOCK : 1]; /* or ids to be copied */
-  };
-  uint32_t out[OP == COLLECT ? G * OUT_STRIDE : 1];
-  uint32_t *row_at[OP == FILL ? G : 1]; /* where the rows go on */
-};
-
-/* The masks of 32 candidates by the definition: bit b for candidate b. */
-template <typename T, typename LIMIT>
-__device__ __noinline__ uint32_t settle(const T *query, const T *candidates, const uint32_t *positions,
-                                        uint32_t n, uint32_t dim, LIMIT limit) {
-  uint32_t mask = 0;
-  for (uint32_t b = 0; b < n; b++)
-    if (belongs(query, candidates + (uint64_t)positions[b] * dim, dim, limit))
-      mask |= 1U << b;
-  return mask;
-}
-
-static __device__ const kith_shift UNMOVED{};
-
-/* Whether the candidate at a position belongs to a query, in any space. */
-template <typename T>
-__device__ bool is_pair_in_space(const T *query, uint32_t position, const join_args &args, double limit) {
-  const image_args &images = args.space.images;
-  const T *candidates = (const T *)args.c_coords;
-  if (!images.list)
-    return belongs_in_space(query, candidates + (uint64_t)position * args.dim, args, limit, UNMOVED);
-  image found = images.list[position];
-  return belongs_in_space(query, candidates + (uint64_t)found.source * args.dim, args, limit,
-                          images.shifts[found.shift]);
-}
-
-/* The masks of 32 candidates in any space. */
-template <typename T>
-__device__ __noinline__ uint32_t settle_in_space(const T *query, const uint32_t *positions, uint32_t n,
-                                                 const join_args &args, double limit) {
-  uint32_t mask = 0;
-  for (uint32_t b = 0; b < n; b++)
-    if (is_pair_in_space(query, positions[b], args, limit))
-      mask |= 1U << b;
-  return mask;
-}
 
 /* The first and the last cell of a row that a step reaches from cells x_first to x_last. */
 struct cell_span {
@@ -129,10 +47,10 @@ __device__ inline cell_span cells_within_reach(const kith_grid &grid, const kith
 }
 
 /* One warp's view of its tile. */
-template <int D, typename T, int G, operation OP, bool GENERAL = false> struct tile_join {
-  using shared = warp_memory<D, G, OP, GENERAL>;
-  static constexpr int DIM = D;
-  static constexpr bool COUNTS = OP == COUNT;
+template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_join {
+  using shared = warp_memory<D, T, G, OP, KIND>;
+  static constexpr bool WRAPS = KIND == WRAPPED_SPACE, GENERAL = KIND == ANY_SPACE;
+  static constexpr bool KEEPS_ORIGIN = sizeof(T) == 8 && D > 0 && KIND == OPEN_SPACE;
   static constexpr int PARTS = shared::PARTS, MASKS = shared::MASKS, HELD = shared::HELD;
   static constexpr uint32_t CHUNK = shared::CHUNK;
   static constexpr bool WRITES = shared::WRITES;
@@ -149,8 +67,8 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
   uint32_t n_queries = 0;
   uint64_t row = 0;
   uint32_t x_first = 0, x_last = 0;
-  bool accepts = false; /* its cells and those around are even: pairs may be accepted untested */
-  double origin[sizeof(T) == 8 && D && !GENERAL ? D : 1]; /* GENERAL: in memory */
+  bool accepts = false;                /* its cells and those around are even: pairs may be accepted untested */
+  double origin[KEEPS_ORIGIN ? D : 1]; /* of staged coordinates; else in memory */
   float band = 0, prune_band = 0;
   /* the runs of a batch */
   uint32_t n_test = 0, n_inside = 0;
@@ -223,38 +141,44 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     __syncwarp();
   }
 
-  /* Puts the coordinates in shared memory, and a box around them. float64 coordinates are relative to the first
-   * position of the tile (see predicate.h), wanted or not, so that all passes see the same numbers. */
+  /* Whether staged coordinates are relative to an origin. */
+  __device__ bool is_relative() const { return sizeof(T) == 8 || WRAPS || sees_images(); }
+
+  /* Puts the coordinates in shared memory, and a box around them. float64 coordinates, and all that may wrap
+   * around, are relative to the first position of the tile (see predicate.h), wanted or not, so that all passes
+   * see the same numbers. */
   __device__ void load_queries() {
     band = args.predicate.filter ? args.predicate.band : INFINITY;
     if constexpr (D == 0) {
       band = INFINITY;
     } else {
+      if constexpr (WRAPS)
+        set_origins();
       bool is_query = lane < n_queries;
       const T *from = query(memory.own[is_query ? lane : 0]);
       double square = 0;
 #pragma unroll
       for (int c = 0; c < D; c++) {
-        float x;
-        if constexpr (sizeof(T) == 8) {
-          origin[c] = query(begin)[c];
-          double relative = from[c] - origin[c];
+        float x = (float)from[c];
+        if (is_relative()) {
+          double first = (double)query(begin)[c];
+          double relative = (double)from[c] - first;
           square += relative * relative;
           x = (float)relative;
-        } else {
-          x = from[c];
+          if constexpr (KEEPS_ORIGIN)
+            origin[c] = first;
         }
         if (lane < G) /* nothing is near a query that is not there */
           memory.queries[lane * padded<D> + c] = is_query ? x : INFINITY;
         if (PRUNES)
           bound(c, x);
       }
-      if constexpr (sizeof(T) == 8)
+      if (is_relative())
         narrow(square);
       /* Rounding in beyond_box costs (D + 4) 2^-24 of eps2 at most, as in the predicate. Where coordinates are
        * relative to an origin, the nearest point of the box may be a corner, sqrt(D) times as far from it as
        * any query: three times the band. */
-      prune_band = (float)args.predicate.limit * 0x1p-20f + (sizeof(T) == 8 ? 3 * band : 0);
+      prune_band = (float)args.predicate.limit * 0x1p-20f + (is_relative() ? 3 * band : 0);
       prune_band = isinf(band) ? INFINITY : prune_band;
     }
     __syncwarp();
@@ -281,8 +205,42 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       square = fmax(square, __shfl_xor_sync(ALL_LANES, square, step));
     kith_predicate narrowed = args.predicate;
     narrowed.norm = KITH_NORM_2; /* the only one here, said so that the compiler knows */
-    bool near = kith_predicate_narrow(&narrowed, D, sqrt(square) * (1 + 0x1p-20));
+    double h = sqrt(square) * (1 + 0x1p-20);
+    if (WRAPS)
+      h = widen(h);
+    bool near = kith_predicate_narrow(&narrowed, D, h);
     band = near ? narrowed.band : INFINITY;
+  }
+
+  /* ---- the tile in a box that the grid wraps around ---- */
+
+  /* What the band is to be made for instead. Candidates at most eps from a query, which is at most h from the
+   * origin, are rounded twice when float32 is staged: by 2^-24 of h + eps once more, for which half of h and
+   * eps pay. Moved origins are rounded by 2^-48 of their size, less than two periods. */
+  __device__ double widen(double h) const {
+    return (sizeof(T) == 4 ? 1.5 * h + args.predicate.reach : h) + 0x1p-20 * args.space.periods;
+  }
+
+  __device__ void find_cells() {
+    const kith_grid &grid = *args.grid_in_memory;
+    if (lane > 0 && lane < grid.k)
+      memory.cell[lane] = (int32_t)kith_grid_row_cell(&grid, lane, row);
+    __syncwarp();
+  }
+
+  /* For a candidate that is seen a period below, all is as if the origin were above. A lane a dimension. */
+  __device__ void set_origins() {
+    double period = 0;
+#pragma unroll
+    for (int c = 0; c < D; c++)
+      period = lane == c ? args.space.period[c] : period;
+    if (lane < D) {
+      double first = (double)query(begin)[lane];
+      memory.turned_origin[STAYS][lane].set(first);
+      memory.turned_origin[BELOW][lane].set(first + period);
+      memory.turned_origin[ABOVE][lane].set(first - period);
+    }
+    __syncwarp();
   }
 
   /* ---- the tile in any space ---- */
@@ -300,9 +258,6 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     }
     __syncwarp();
   }
-
-  /* Whether staged coordinates are relative to an origin. */
-  __device__ bool is_relative() const { return sizeof(T) == 8 || sees_images(); }
 
   /* Like load_queries; where candidates are images, float32 coordinates have an origin, too. */
   __device__ void stage_queries() {
@@ -363,6 +318,8 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     list_queries();
     if (n_queries == 0)
       return;
+    if constexpr (WRAPS)
+      find_cells();
     if constexpr (GENERAL) {
       accepts = !args.space.limits && !args.space.ties && !sees_images() && may_accept();
       load_limits();
@@ -375,17 +332,53 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
 
   /* ---- the runs ---- */
 
-  struct run {
+  /* What a row has beyond the ends of the box, at the left and at the right. */
+  struct wrapped_ends {
+    uint32_t left = 0, left_end = 0, right = 0, right_end = 0;
+    uint32_t turns = 0; /* of the row itself */
+  };
+  struct no_ends {};
+
+  struct run : std::conditional_t<WRAPS, wrapped_ends, no_ends> {
     uint32_t begin = 0, end = 0, inside_begin = 0, inside_end = 0;
   };
 
+  /* The number of the row that a step leads to; negative: there is none. */
+  __device__ int64_t find_row(const kith_step &step, run &run) const {
+    if constexpr (WRAPS)
+      return wrap_row(step, run.turns);
+    else
+      return (int64_t)row + step.row;
+  }
+
+  __device__ int64_t wrap_row(const kith_step &step, uint32_t &turns) const {
+    const kith_grid &grid = args.grid;
+    int64_t number = 0;
+    for (uint32_t j = 1; j < grid.k; j++) {
+      int32_t cells = (int32_t)grid.cells[j];
+      int32_t cell = memory.cell[j] + step.offset[j];
+      bool below = cell < 0;
+      if (below || cell >= cells) {
+        if (!grid.wraps[j])
+          return -1;
+        turns |= (below ? BELOW : ABOVE) << 2 * grid.dims[j];
+        cell += below ? cells : -cells;
+      }
+      number += cell * (int64_t)grid.stride[j];
+    }
+    return number;
+  }
+
   __device__ run find_run(uint32_t s) const {
-    kith_step step = args.steps[s];
+    const kith_step &step = args.steps[s];
     run run;
-    int64_t number = (int64_t)row + step.row;
+    int64_t number = find_row(step, run);
     if (number < 0)
       return run;
     uint64_t base = (uint64_t)number << args.grid.x_bits;
+    if constexpr (WRAPS)
+      if (args.grid.wraps[0])
+        find_ends(step, base, run);
     auto [low, high] = cells_within_reach(args.grid, step, x_first, x_last);
     run.begin = args.find.find(base + low);
     run.end = args.find.find(base + high + 1);
@@ -407,7 +400,21 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     return run;
   }
 
-  /* Counting one set looks only at what follows; the tile itself is tested, pair by pair. */
+  /* The reach is at most a period. */
+  __device__ void find_ends(const kith_step &step, uint64_t base, run &run) const {
+    uint64_t cells = args.grid.cells[0];
+    if (x_first < step.x_reach) {
+      run.left = args.find.find(base + cells + x_first - step.x_reach);
+      run.left_end = args.find.find(base + cells);
+    }
+    if (x_last + step.x_reach >= cells) {
+      run.right = args.find.find(base);
+      run.right_end = args.find.find(base + x_last + step.x_reach - cells + 1);
+    }
+  }
+
+  /* Counting one set looks only at what follows: in the own row, what comes later; the tile itself is tested,
+   * pair by pair. */
   __device__ void keep_following(run &run) const {
     run.begin = max(run.begin, begin);
     run.inside_begin = max(run.inside_begin, end);
@@ -415,6 +422,8 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     run.end = max(run.end, run.begin);
     if (run.inside_begin == run.inside_end)
       run.inside_begin = run.inside_end = run.end;
+    if constexpr (WRAPS)
+      run.left = run.left_end;
   }
 
   /* The sum of a value over the lanes before this one, and over all of them. */
@@ -429,24 +438,44 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     return sum - value;
   }
 
+  /* Lays what is to be tested end to end, in front of the untested part of runs and behind it. */
+  __device__ void lay_tests(const run &run) {
+    uint32_t front = run.inside_begin - run.begin;
+    uint32_t back = run.end - run.inside_end;
+    uint32_t ends = 0;
+    if constexpr (WRAPS)
+      ends = run.left_end - run.left + run.right_end - run.right;
+    uint32_t entry = shared::RUNS * lane;
+    uint32_t at = before(front + back + ends, n_test);
+    lay(entry, run.begin, front, at);
+    lay(entry + 1, run.inside_end, back, at);
+    if constexpr (WRAPS) {
+      uint32_t axis = args.grid.dims[0];
+      lay(entry + 2, run.left, run.left_end - run.left, at);
+      lay(entry + 3, run.right, run.right_end - run.right, at);
+      memory.test_turns[entry] = memory.test_turns[entry + 1] = (uint16_t)run.turns;
+      memory.test_turns[entry + 2] = (uint16_t)(run.turns | BELOW << 2 * axis);
+      memory.test_turns[entry + 3] = (uint16_t)(run.turns | ABOVE << 2 * axis);
+    }
+  }
+
+  __device__ void lay(uint32_t entry, uint32_t first, uint32_t n, uint32_t &at) {
+    memory.test_base[entry] = first - at;
+    at += n;
+    memory.test_end[entry] = at;
+  }
+
   /* Lays the runs of steps [s, s + 32) end to end. */
   __device__ void list_runs(uint32_t s) {
     run run;
-    bool is_step = s + lane < args.n_steps;
-    if (is_step)
+    if (s + lane < args.n_steps)
       run = find_run(s + lane);
-    if (is_symmetric() && is_step && !sees_images())
+    if (is_symmetric() && s + lane == args.own_step && !sees_images())
       keep_following(run);
-    uint32_t front = run.inside_begin - run.begin;
     uint32_t middle = run.inside_end - run.inside_begin;
-    uint32_t back = run.end - run.inside_end;
     __syncwarp();
-    uint32_t at = before(front + back, n_test);
-    memory.test_end[2 * lane] = at + front;
-    memory.test_base[2 * lane] = run.begin - at;
-    memory.test_end[2 * lane + 1] = at + front + back;
-    memory.test_base[2 * lane + 1] = run.inside_end - (at + front);
-    at = before(middle, n_inside);
+    lay_tests(run);
+    uint32_t at = before(middle, n_inside);
     memory.inside_end[lane] = at + middle;
     memory.inside_base[lane] = run.inside_begin - at;
     __syncwarp();
@@ -499,20 +528,14 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     }
   }
 
-  /* Moves what is left, too. */
-  __device__ void flush_last_records() {
-    for (uint32_t i = have; has() && part == 0 && i < record::IDS; i++)
-      buffer()[i] = record::NO_ID;
-    flush_records(true);
-  }
-
   __device__ void write_record(record *to) {
     const uint32_t *ids = buffer();
+    auto id = [&](uint32_t i) { return i < have ? ids[i] : record::NO_ID; };
     uint4 *words = (uint4 *)to;
-    words[0] = make_uint4(memory.own_id[mine], (uint32_t)found, ids[0], ids[1]);
+    words[0] = make_uint4(memory.own_id[mine], (uint32_t)found, id(0), id(1));
 #pragma unroll
     for (int i = 1; i < 4; i++)
-      words[i] = make_uint4(ids[4 * i - 2], ids[4 * i - 1], ids[4 * i], ids[4 * i + 1]);
+      words[i] = make_uint4(id(4 * i - 2), id(4 * i - 1), id(4 * i), id(4 * i + 1));
   }
 
   /* ---- pairs accepted untested ---- */
@@ -593,6 +616,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
   struct batch {
     T coords[HELD][D ? D : 1];
     uint32_t position[HELD], id[HELD];
+    uint32_t turns[WRAPS ? HELD : 1];
     bool exists[HELD];
   };
 
@@ -608,6 +632,8 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       uint32_t position = batch.position[p] = place + memory.test_base[cursor];
       if (WRITES || (OP == DEGREES && args.half))
         batch.id[p] = args.c_ids[position];
+      if constexpr (WRAPS)
+        batch.turns[p] = memory.test_turns[cursor];
       if (sees_images()) {
         load_image(batch, p, position);
         continue;
@@ -655,8 +681,10 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
   }
 
   /* Coordinate c of a candidate as it is staged. */
-  __device__ float stage(T x, int c) const {
-    if constexpr (sizeof(T) == 4)
+  __device__ float stage(T x, int c, uint32_t turns) const {
+    if constexpr (WRAPS)
+      return memory.turned_origin[turn_along(turns, c)][c].stage(x);
+    else if constexpr (sizeof(T) == 4)
       return (float)x;
     else if constexpr (!GENERAL)
       return (float)(x - origin[c]);
@@ -672,7 +700,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       if constexpr (D > 0) {
 #pragma unroll
         for (int c = 0; c < D; c++)
-          x[c] = stage(batch.coords[p][c], c);
+          x[c] = stage(batch.coords[p][c], c, WRAPS ? batch.turns[p] : 0);
       }
       bool kept = batch.exists[p];
       if constexpr (PRUNES && GENERAL)
@@ -685,6 +713,8 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
         memory.queue_position[at] = batch.position[p];
         if (WRITES || (OP == DEGREES && args.half))
           memory.queue_id[at] = batch.id[p];
+        if constexpr (WRAPS)
+          memory.queue_turns[at] = (uint16_t)batch.turns[p];
         if constexpr (D > 0) {
 #pragma unroll
           for (int c = 0; c < D; c++)
@@ -701,6 +731,8 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     for (uint32_t i = lane; i + CHUNK < n; i += 32) {
       memory.queue_position[i] = memory.queue_position[i + CHUNK];
       memory.queue_id[i] = memory.queue_id[i + CHUNK];
+      if constexpr (WRAPS)
+        memory.queue_turns[i] = memory.queue_turns[i + CHUNK];
 #pragma unroll
       for (int c = 0; c < D; c++)
         memory.queue[c][i] = memory.queue[c][i + CHUNK];
@@ -831,6 +863,14 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     return sum;
   }
 
+  /* Whether candidate i of the queue comes from the other side of the box. */
+  __device__ bool is_turned(uint32_t i) const {
+    if constexpr (WRAPS)
+      return memory.queue_turns[i];
+    else
+      return false;
+  }
+
   /* Leaves out what is not to be reported: the query itself, what comes before it, or smaller ids. The mask is
    * of the n candidates that wait at place `first`. */
   __device__ uint32_t admit(uint32_t mask, uint32_t first, uint32_t n) const {
@@ -840,7 +880,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       uint32_t position = memory.queue_position[first + b];
       bool out = position == own;
       if (OP == COUNT)
-        out = position <= own;
+        out = position <= own && !is_turned(first + b);
       else if (args.half)
         out = memory.queue_id[first + b] <= own_id;
       if (out)
@@ -906,6 +946,9 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
       if constexpr (GENERAL)
         masks[m] = settle_in_space(query(memory.own[has() ? mine : 0]), memory.queue_position + first, here,
                                    args, memory.limit[mine]);
+      else if constexpr (WRAPS)
+        masks[m] = settle_turned(query(memory.own[has() ? mine : 0]), memory.queue_position + first,
+                                 memory.queue_turns + first, here, args);
       else
         masks[m] = settle(query(memory.own[has() ? mine : 0]), (const T *)args.c_coords,
                           memory.queue_position + first, here, dim(), limit());
@@ -920,10 +963,13 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     }
   }
 
-  /* Whether a candidate belongs to query t. */
-  __device__ bool is_pair(uint32_t t, uint32_t position) const {
+  /* Whether candidate i of the queue belongs to query t. */
+  __device__ bool is_pair(uint32_t t, uint32_t i) const {
+    uint32_t position = memory.queue_position[i];
     if constexpr (GENERAL)
       return is_pair_in_space(query(memory.own[t]), position, args, memory.limit[t]);
+    else if constexpr (WRAPS)
+      return belongs_turned(query(memory.own[t]), candidate(position), memory.queue_turns[i], args);
     else
       return belongs(query(memory.own[t]), candidate(position), dim(), limit());
   }
@@ -932,7 +978,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
    */
   __device__ bool check(bool near, float s, uint32_t t, uint32_t i, uint32_t n) const {
     if (D == 0 || !(fabsf(s) > band))
-      near = i < n && is_pair(t, memory.queue_position[i]);
+      near = i < n && is_pair(t, i);
     return near && (!args.half || memory.queue_id[i] > memory.own_id[t]);
   }
 
@@ -1053,7 +1099,7 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
     if constexpr (OP == FILL)
       return close_rows();
     if (OP == COLLECT)
-      flush_last_records();
+      flush_records(true);
     if constexpr (OP == DEGREES && PARTS > 1)
       for (int step = G; step < 32; step *= 2)
         found += __shfl_xor_sync(ALL_LANES, found, step);
@@ -1114,16 +1160,19 @@ template <int D, typename T, int G, operation OP, bool GENERAL = false> struct t
 };
 
 /* Blocks that a multiprocessor is to hold at least. Counting is short on warps that could hide its latencies,
- * and does not need the registers; in more dimensions it does, and GENERAL needs some more. */
-constexpr int least_blocks(int dim, operation op, bool general) {
-  return dim >= 1 && dim <= 3 && (op == COUNT || op == DEGREES) ? general ? 8 : 12 : 1;
+ * and does not need the registers; in more dimensions it does, and other spaces need some more. */
+constexpr int least_blocks(int dim, operation op, space_kind kind) {
+  return dim >= 1 && dim <= 3 && (op == COUNT || op == DEGREES) ? kind == OPEN_SPACE      ? 12
+                                                                  : kind == WRAPPED_SPACE ? 10
+                                                                                          : 8
+                                                                : 1;
 }
 
-template <int D, typename T, int G, operation OP, bool GENERAL = false>
-__global__ void __launch_bounds__(32 * WARPS, least_blocks(D, OP, GENERAL))
+template <int D, typename T, int G, operation OP, space_kind KIND>
+__global__ void __launch_bounds__(32 * WARPS, least_blocks(D, OP, KIND))
     join_tile(const __grid_constant__ join_args args) {
-  __shared__ warp_memory<D, G, OP, GENERAL> memory[WARPS];
-  tile_join<D, T, G, OP, GENERAL> join(args, memory[threadIdx.x / 32]);
+  __shared__ warp_memory<D, T, G, OP, KIND> memory[WARPS];
+  tile_join<D, T, G, OP, KIND> join(args, memory[threadIdx.x / 32]);
   uint64_t tile = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
   if (tile >= args.n_tiles || *(const volatile int *)args.stop)
     return;
@@ -1139,12 +1188,10 @@ __global__ void __launch_bounds__(32 * WARPS, least_blocks(D, OP, GENERAL))
 /* Dimensions in which there are so many tests a pair that collecting may pay. */
 constexpr bool collects(uint32_t dim) { return dim >= 3; }
 
-/* Launches the instance for a dimension (0: any) on args.n_tiles tiles; one per translation unit. */
-template <int D>
+/* Launches the instance for a dimension (0: any) and a kind of space on args.n_tiles tiles; one per translation
+ * unit. In any space tiles are of 32. */
+template <int D, space_kind KIND>
 void launch_join(const join_args &args, operation op, bool is_f64, uint32_t tile_queries, cudaStream_t stream);
-
-/* The same with GENERAL, for tiles of any size. */
-template <int D> void launch_general(const join_args &args, operation op, bool is_f64, cudaStream_t stream);
 
 } // namespace kith_cuda
 #endif

@@ -244,12 +244,15 @@ constexpr double COST_TILE = 700;
 constexpr double COST_LOAD = 25; /* 32 candidates */
 constexpr double COST_TEST = 17; /* 32 tests to count and again to fill, beside four instructions a dimension */
 constexpr double COST_COPY = 6;  /* 32 pairs accepted untested */
+constexpr double COST_TURN = 5;  /* a column of 32 candidates, for tiles whose rows wrap around, */
+constexpr double COST_WRAP = 2;  /* to which finding runs costs so much more than to others */
 
 struct setting {
   uint32_t dim;
   kith_norm norm;
   bool accepts;      /* pairs may be accepted untested */
   double row_length; /* of the even box, in units of the reach */
+  double border;     /* the share of tiles whose rows wrap around */
 };
 
 /* The share of the stencil that lies within the reach of a box around a tile: its sides in the k cut dimensions
@@ -287,8 +290,10 @@ option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double wi
   double loaded = per_reach * (shape.window + shape.steps * span) - inside;
   bool sieves = setting.dim <= 8 && prunes(setting.dim);
   double tested = loaded * (sieves ? near_share(setting.norm, k, side, length, shape) : 1);
-  double load = COST_LOAD + 2 * setting.dim + (sieves ? 5 * setting.dim + 10 : 0);
-  double per_tile = 2 * (loaded / 32 * load + ceil(shape.steps / 32) * COST_FIND + COST_TILE) +
+  double load =
+      COST_LOAD + (2 + COST_TURN * setting.border) * setting.dim + (sieves ? 5 * setting.dim + 10 : 0);
+  double find = ceil(shape.steps / 32) * COST_FIND * (1 + COST_WRAP * setting.border);
+  double per_tile = 2 * (loaded / 32 * load + find + COST_TILE) +
                     tested / 32 * queries * (4 * setting.dim + COST_TEST) + inside * queries / 32 * COST_COPY;
   option o;
   o.k = k;
@@ -331,7 +336,11 @@ struct planner {
   void rank_dimensions();
   void choose_box();
   std::vector<double> candidates();
-  option choose(const std::vector<double> &counts);
+  option choose(const std::vector<double> &counts, uint32_t least_dims, double border);
+  uint32_t boxed_dims() const;
+  void make_grid(grid_plan &plan, const option &chosen, const double *period) const;
+  bool can_wrap(const kith_grid &grid) const;
+  bool make_wrapping(grid_plan &plan, const std::vector<double> &counts, const option &plain);
   option choose_point(const std::vector<double> &counts);
   dense_plan choose_dense(const option &grid) const;
   dense_plan center_points() const;
@@ -516,13 +525,14 @@ std::vector<double> planner::candidates() {
 /* Finer cells are too many rows for the CPU to look at. */
 constexpr double SHARED_SIDE = 0.25;
 
-option planner::choose(const std::vector<double> &counts) {
+/* The cheapest choice that cuts so many dimensions, or more; `border`: as in a setting. */
+option planner::choose(const std::vector<double> &counts, uint32_t least_dims, double border) {
   uint32_t d = grid_spec.dims[0];
   setting setting{dim, spec.predicate.norm, !spec.limits && !has_ties(spec),
-                  std::max((high[d] - low[d]) / spec.predicate.reach, 1.0)};
+                  std::max((high[d] - low[d]) / spec.predicate.reach, 1.0), border};
   option best;
   best.candidates = (double)b.n;
-  for (uint32_t k = 1; k <= grid_spec.k; k++)
+  for (uint32_t k = least_dims; k <= grid_spec.k; k++)
     for (int s = 0; s < N_SIDES; s++)
       for (uint32_t queries : {small_tile(dim <= 8 ? dim : 0), 32U}) {
         if ((spec.index_dims && k != spec.index_dims) || rows_of(k, SIDES[s]) > MAX_ROWS)
@@ -540,6 +550,73 @@ option planner::choose(const std::vector<double> &counts) {
   if (spec.index_dims)
     best.k = spec.index_dims;
   return best;
+}
+
+/* The dimensions that a grid has to cut to wrap around the box: up to the last periodic one. */
+uint32_t planner::boxed_dims() const {
+  uint32_t least = 1;
+  for (uint32_t j = 0; j < grid_spec.k; j++)
+    for (uint32_t i = 0; i < spec.lattice.n; i++)
+      least = spec.lattice.axis[i] == grid_spec.dims[j] ? j + 1 : least;
+  return least;
+}
+
+/* Makes grid and stencil, of fewer dimensions if there would be too many steps. */
+void planner::make_grid(grid_plan &plan, const option &chosen, const double *period) const {
+  kith_grid_spec made = grid_spec;
+  made.k = chosen.k;
+  made.row_side = chosen.side;
+  made.x_side = chosen.x_side;
+  made.low = low.data();
+  made.high = high.data();
+  made.min = min.data();
+  made.max = max.data();
+  made.period = period;
+  made.dim = dim;
+  kith_predicate predicate = spec.predicate;
+  predicate.reach = widen_reach(spec.lattice, predicate.reach);
+  kith_grid_make(&plan.grid, &made, &predicate);
+  while (!kith_stencil_make(&plan.stencil, &plan.grid, &made, &predicate)) {
+    made.k--;
+    kith_grid_make(&plan.grid, &made, &predicate);
+  }
+  plan.tile_queries = chosen.queries;
+  plan.candidates = chosen.candidates;
+}
+
+/* Whether stencils reach no farther than a period; and no run of tests is too long to be numbered, where steps
+ * of a batch meet the same row. */
+bool planner::can_wrap(const kith_grid &grid) const {
+  constexpr uint64_t MOST_RUNS = 32 * 3; /* of a batch */
+  bool meets_twice = false;
+  for (uint32_t j = 0; j < grid.k; j++) {
+    if (grid.wraps[j] && grid.reach[j] > grid.cells[j])
+      return false;
+    meets_twice = meets_twice || (grid.wraps[j] && grid.cells[j] < 2 * grid.reach[j] + 1);
+  }
+  return !meets_twice || b.n < UINT32_MAX / MOST_RUNS;
+}
+
+/* A grid that wraps around the periodic box, if that can be made and is cheaper than images beside the points:
+ * about as many as there is more room in the box once it is wider by eps. Rows wrap around for queries less
+ * than about two eps from a face. */
+bool planner::make_wrapping(grid_plan &plan, const std::vector<double> &counts, const option &plain) {
+  if (!may_wrap(spec))
+    return false;
+  std::vector<double> period(dim);
+  double room = 1;
+  double inner = 1;
+  for (uint32_t i = 0; i < spec.lattice.n; i++) {
+    double side = period[spec.lattice.axis[i]] = spec.lattice.vector[i][i];
+    room *= 1 + 2 * spec.predicate.reach / side;
+    inner *= std::max(1 - 4 * spec.predicate.reach / side, 0.0);
+  }
+  uint32_t least_dims = boxed_dims();
+  option wrapping = choose(counts, least_dims, 1 - inner);
+  if (wrapping.k < least_dims || wrapping.cost > room * plain.cost)
+    return false;
+  make_grid(plan, wrapping, period.data());
+  return plan.grid.k >= least_dims && can_wrap(plan.grid);
 }
 
 /* The grid of join_point: cells of the side of the reach in all dimensions, so that a query has 3^k of them. */
@@ -611,28 +688,13 @@ grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, cons
   planner.rank_dimensions();
   planner.choose_box();
   std::vector<double> counts = planner.candidates();
-  option best = spec.kernel == KITH_KERNEL_POINT ? planner.choose_point(counts) : planner.choose(counts);
-  kith_grid_spec &grid_spec = planner.grid_spec;
-  grid_spec.k = best.k;
-  grid_spec.row_side = best.side;
-  grid_spec.x_side = best.x_side;
-  grid_spec.low = planner.low.data();
-  grid_spec.high = planner.high.data();
-  grid_spec.min = planner.min.data();
-  grid_spec.max = planner.max.data();
-  grid_spec.dim = a.dim;
+  option best = spec.kernel == KITH_KERNEL_POINT ? planner.choose_point(counts) : planner.choose(counts, 1, 0);
   grid_plan plan;
-  plan.tile_queries = best.queries;
-  plan.candidates = best.candidates;
-  plan.neighbors = planner.neighbors;
   plan.dense = planner.choose_dense(best);
-  kith_predicate predicate = spec.predicate;
-  predicate.reach = widen_reach(spec.lattice, predicate.reach);
-  kith_grid_make(&plan.grid, &grid_spec, &predicate);
-  while (!kith_stencil_make(&plan.stencil, &plan.grid, &grid_spec, &predicate)) {
-    grid_spec.k--;
-    kith_grid_make(&plan.grid, &grid_spec, &predicate);
-  }
+  plan.neighbors = planner.neighbors;
+  plan.wraps = planner.make_wrapping(plan, counts, best);
+  if (!plan.wraps)
+    planner.make_grid(plan, best, nullptr);
   return plan;
 }
 

@@ -7,10 +7,9 @@
  * batch are moved to their rows on the device; rows go to the host through the pinned buffers of transfer.cuh.
  * A batch that overflows its buffer leaves no trace and is run again in halves. That is why the queue's counter
  * begins anew with every batch, where the paper's goes on: a batch must find the same queries again. */
+#include "engine/cuda/algorithms.cuh"
 #include "engine/cuda/join.cuh"
 #include "engine/cuda/join_point.cuh"
-
-#include <cub/cub.cuh>
 
 #include <algorithm>
 #include <cmath>
@@ -114,18 +113,12 @@ void sort_positions(kith_cuda_session &session, const uint32_t *keys, uint32_t n
   auto sorted = session.make<uint32_t>(n, "sorted keys");
   count_up<<<blocks_for(n, THREADS), THREADS, 0, session.stream>>>(n, positions.get());
   check_launch("positions");
-  size_t bytes = 0;
-  auto sort = [&](void *room) {
-    cudaError_t error =
-        descending ? cub::DeviceRadixSort::SortPairsDescending(room, bytes, keys, sorted.get(), positions.get(),
-                                                               order, (int64_t)n, 0, 32, session.stream)
-                   : cub::DeviceRadixSort::SortPairs(room, bytes, keys, sorted.get(), positions.get(), order,
+  if (!descending)
+    return sort_pairs(session, 32, n, keys, sorted.get(), positions.get(), order);
+  with_room(session, "the order of the queries", [&](void *room, size_t &bytes) {
+    return cub::DeviceRadixSort::SortPairsDescending(room, bytes, keys, sorted.get(), positions.get(), order,
                                                      (int64_t)n, 0, 32, session.stream);
-    check(error, "the order of the queries");
-  };
-  sort(nullptr);
-  auto room = session.make<char>(bytes, "sorting");
-  sort(room.get());
+  });
 }
 
 /* ---- batches -------------------------------------------------------------------------------------------- */

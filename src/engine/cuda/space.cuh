@@ -1,5 +1,6 @@
 /* The definition in any space: norms, a limit for every query, images in a periodic box. For the kernels with
- * GENERAL set; the others know one limit, and open Euclidean space only. */
+ * ANY_SPACE; the others know one limit, Euclidean space, and of a box that the grid wraps around its periods.
+ */
 #ifndef KITH_ENGINE_CUDA_SPACE_CUH
 #define KITH_ENGINE_CUDA_SPACE_CUH
 
@@ -18,11 +19,23 @@ inline bool needs_general(const kith_cuda_spec &spec) {
   return spec.predicate.norm != KITH_NORM_2 || spec.limits || has_ties(spec);
 }
 
+/* Whether the rows of a grid may wrap around a periodic box; else candidates near its faces have images.
+ * Without ties the reach is less than half of every side, whatever the rounding. */
+inline bool may_wrap(const kith_cuda_spec &spec) {
+  return spec.lattice.n > 0 && !spec.lattice.skewed && !needs_general(spec) && spec.a.dim <= KITH_GRID_DIMS;
+}
+
 /* A candidate as it is seen in the image of a shift: moved by the shift's opposite. */
 struct image {
   uint32_t source; /* its position */
   uint32_t shift;  /* in the list of shifts */
 };
+
+/* How a candidate is seen along an axis: where it is, a period below or a period above. Two bits for each axis
+ * of the points are its turns. */
+enum turn : uint32_t { STAYS, BELOW, ABOVE };
+
+__device__ inline uint32_t turn_along(uint32_t turns, uint32_t axis) { return turns >> 2 * axis & 3; }
 
 /* The pass over images, in a periodic box: box.cuh. */
 struct image_args {
@@ -41,6 +54,8 @@ struct space_args {
   double doubt;         /* if its size is larger than this: then the nearer one counts */
   image_args images;
   kith_lattice lattice; /* n is 0: there is no box */
+  double period[8];     /* of the box along each dimension, where the grid wraps around; */
+  double periods;       /* all together */
 };
 
 /* The size of the difference of two points, by the definition; the second is in the image of a shift. Points

@@ -5,6 +5,9 @@
 #include <emmintrin.h>
 #endif
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -12,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -25,6 +29,26 @@ constexpr uint64_t BUFFER_BYTES = kith_cuda::KITH_CUDA_PIECE_BYTES;
 constexpr uint64_t SMALL = 1 << 20; /* what the driver copies fast enough */
 
 } // namespace
+
+/* Linux 6.12 and later: a thread that asks for shorter turns than the others may take its turn before theirs
+ * are over. Older ones do nothing, and it works without. */
+void kith_cuda::ask_for_short_turns() {
+#if defined(SYS_sched_getattr) && defined(SYS_sched_setattr)
+  struct { /* as the system has it, in its first version */
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t turn, deadline, period;
+  } own{};
+  static_assert(sizeof own == 48);
+  constexpr uint64_t NANOSECONDS = 200000;
+  if (syscall(SYS_sched_getattr, 0, &own, sizeof own, 0) != 0)
+    return;
+  own.turn = NANOSECONDS;
+  syscall(SYS_sched_setattr, 0, &own, 0);
+#endif
+}
 
 /* The streams and buffers of one thread. */
 struct kith_cuda_lane {
@@ -54,34 +78,38 @@ public:
     for (std::thread &thread : threads_)
       thread.join();
   }
-  /* Runs job(i) for i below n on as many threads, the caller's included. */
+  /* Runs job(0) on the caller's thread, and job(i), i below n, on those that come while that goes on: where all
+   * processors are busy, waiting for a thread takes longer than doing without. */
   void run(size_t n, const std::function<void(size_t)> &job) {
     {
       std::lock_guard<std::mutex> hold(lock_);
       job_ = &job;
       wanted_ = n;
-      busy_ = threads_.size();
       turn_++;
     }
     changed_.notify_all();
     job(0);
     std::unique_lock<std::mutex> hold(lock_);
+    job_ = nullptr;
     done_.wait(hold, [this] { return busy_ == 0; });
   }
 
 private:
   void work(size_t number) {
+    kith_cuda::ask_for_short_turns();
     uint64_t seen = 0;
+    std::unique_lock<std::mutex> hold(lock_);
     for (;;) {
-      std::unique_lock<std::mutex> hold(lock_);
-      changed_.wait(hold, [&] { return over_ || turn_ != seen; });
+      changed_.wait(hold, [&] { return over_ || (job_ && turn_ != seen); });
       if (over_)
         return;
       seen = turn_;
-      const std::function<void(size_t)> *job = number < wanted_ ? job_ : nullptr;
+      if (number >= wanted_)
+        continue;
+      const std::function<void(size_t)> &job = *job_;
+      busy_++;
       hold.unlock();
-      if (job)
-        (*job)(number);
+      job(number);
       hold.lock();
       if (--busy_ == 0)
         done_.notify_one();
@@ -92,7 +120,8 @@ private:
   std::mutex lock_;
   std::condition_variable changed_, done_;
   const std::function<void(size_t)> *job_ = nullptr;
-  size_t wanted_ = 0, busy_ = 0;
+  size_t wanted_ = 0;
+  size_t busy_ = 0; /* threads with the job, beside the caller's */
   uint64_t turn_ = 0;
   bool over_ = false;
 };
@@ -145,21 +174,28 @@ kith_cuda_ring &ring_of(kith_cuda_session &session) {
   return *session.ring;
 }
 
-/* Runs fn(lane, piece) for all pieces on the threads of the ring; the first failure is thrown on. */
+/* Runs work(lane) on threads of the ring, on one at least: each takes pieces until there are none left. The
+ * first failure is thrown on. */
 template <typename F> void each_piece(kith_cuda_session &session, uint64_t pieces, F work) {
   kith_cuda_ring &ring = ring_of(session);
   std::atomic<bool> failed{false};
   std::mutex lock;
   failure first{KITH_OK, ""};
-  auto guarded = [&](size_t number) {
-    try {
-      check(cudaSetDevice(session.device), "device");
-      work(ring.lanes[number], number);
-    } catch (const failure &f) {
-      std::lock_guard<std::mutex> hold(lock);
-      first = f;
-      failed = true;
-    }
+  auto note = [&](failure f) {
+    std::lock_guard<std::mutex> hold(lock);
+    if (!failed)
+      first = std::move(f);
+    failed = true;
+  };
+  auto guarded = [&](size_t number) { /* lets nothing through: other threads may have the job */
+                                      try {
+                                        check(cudaSetDevice(session.device), "device");
+                                        work(ring.lanes[number]);
+                                      } catch (failure &f) {
+                                        note(std::move(f));
+                                      } catch (const std::bad_alloc &) {
+                                        note(failure{KITH_ERR_MEMORY, ""});
+                                      }
   };
   size_t threads = (size_t)std::min<uint64_t>(pieces, ring.team->size());
   if (threads > 1)
@@ -179,20 +215,27 @@ struct piece {
 
 void stream_copy(char *to, const char *from, uint64_t bytes) {
 #ifdef __SSE2__
-  uint64_t head = std::min<uint64_t>(-(uint64_t)to % 16, bytes);
+  constexpr uint64_t LINE_BYTES = 64;
+  uint64_t head = std::min<uint64_t>(-(uint64_t)to % LINE_BYTES, bytes);
   memcpy(to, from, head);
   uint64_t at = head;
-  for (; at + 64 <= bytes; at += 64)
-    for (int i = 0; i < 64; i += 16)
+  for (; at + LINE_BYTES <= bytes; at += LINE_BYTES)
+    for (uint64_t i = 0; i < LINE_BYTES; i += 16)
       _mm_stream_si128((__m128i *)(to + at + i), _mm_loadu_si128((const __m128i *)(from + at + i)));
   memcpy(to + at, from + at, bytes - at);
-  _mm_sfence();
 #else
   memcpy(to, from, bytes);
 #endif
 }
 
 namespace {
+
+/* What was copied that way is then seen by all threads. It costs as much as a way to memory and back. */
+void finish_streaming() {
+#ifdef __SSE2__
+  _mm_sfence();
+#endif
+}
 
 /* How bytes are cut into pieces: of so many bytes, the first one shorter by `shift`. Pieces may then end where
  * huge pages of their destination do, or two threads would wait for each other to clear one. */
@@ -218,7 +261,7 @@ void copy_pieces(kith_cuda_session &session, const void *from, const cutting &cu
                  const put_piece &put) {
   std::atomic<uint64_t> next{0};
   uint64_t pieces = cut.pieces();
-  each_piece(session, pieces, [&](kith_cuda_lane &lane, size_t) {
+  each_piece(session, pieces, [&](kith_cuda_lane &lane) {
     if (after)
       check(cudaStreamWaitEvent(lane.stream, after, 0), "event");
     piece pending[BUFFERS];
@@ -238,6 +281,7 @@ void copy_pieces(kith_cuda_session &session, const void *from, const cutting &cu
     for (int i = 0; pending[i].bytes; i = (i + 1) % BUFFERS) {
       await(session, lane.done[i]);
       put(pending[i].at, lane.buffer[i], pending[i].bytes);
+      finish_streaming();
       start(i);
     }
   });
@@ -290,7 +334,7 @@ void copy_rows_to_device(kith_cuda_session &session, void *to, const kith_points
   uint64_t pieces = (from.n + rows - 1) / rows;
   std::atomic<uint64_t> next{0};
   session.wait("memory for the points");
-  each_piece(session, pieces, [&](kith_cuda_lane &lane, size_t) {
+  each_piece(session, pieces, [&](kith_cuda_lane &lane) {
     bool used[BUFFERS] = {};
     for (int i = 0;; i = (i + 1) % BUFFERS) {
       uint64_t number = next.fetch_add(1);

@@ -23,7 +23,8 @@ enum { KITH_CUDA_PIECE_BYTES = 2 << 20 };
 void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, uint64_t piece_bytes,
                          const put_piece &put);
 
-/* memcpy past the caches: for what is not read soon. */
+/* memcpy past the caches, for what is not read soon. Only within put(): after that, all is made sure to be seen
+ * by others. */
 void stream_copy(char *to, const char *from, uint64_t bytes);
 
 /* Rows of `width` contiguous bytes, `stride` bytes apart in host memory, packed on the device. Complete when it
@@ -33,6 +34,10 @@ void copy_rows_to_device(kith_cuda_session &session, void *to, const kith_points
 /* Pinned memory of the session that stays until more is asked for: allocating it takes longer than small joins.
  */
 void *pinned_room(kith_cuda_session &session, uint64_t bytes);
+
+/* Asks the system to run this thread soon after it wakes, for short turns: it waits for a GPU most of the time,
+ * while threads that compute keep all processors busy. The threads of the transfers do that themselves. */
+void ask_for_short_turns();
 
 void destroy_ring(kith_cuda_session &session);
 
