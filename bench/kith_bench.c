@@ -7,7 +7,8 @@
  * algorithm (grid, ego); how engines share (dynamic, static-queries, static-candidates); CELLS,ORDER,THREADS of
  * the kernel point, such as lid-unicomp,queue,8; a technique to do without (no-reorder, no-sortidu, no-shortc);
  * brute: all with all; how many columns are indexed, such as k=4; or the side of the cells in units of eps,
- * such as side=1. What the library refuses ends the program with its message.
+ * such as side=1; or a file for the timeline of the last run, such as trace=t.json. What the library refuses
+ * ends the program with its message.
  *
  * One process, one context. The first run is cold (pages of the file, first use of the threads) and reported
  * apart from the others. REPEATS 0 means: one run for each line on standard input, each answered by a line;
@@ -237,7 +238,10 @@ static int choose_index(kith_join_options *options, const char *word) {
 static void choose(bench *b, char *word) {
   static const char *const partitions[] = {"dynamic", "static-queries", "static-candidates", NULL};
   static const char *const algorithms[] = {"auto", "grid", "ego", NULL};
-  if (strchr(word, ',') && !strchr(word, '='))
+  static const char TRACE[] = "trace=";
+  if (strncmp(word, TRACE, strlen(TRACE)) == 0)
+    b->options.trace = word + strlen(TRACE);
+  else if (strchr(word, ',') && !strchr(word, '='))
     choose_point_kernel(&b->options, word);
   else if (is_in(word, partitions))
     b->options.partition = (kith_partition)place_in(word, partitions);

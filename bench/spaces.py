@@ -22,6 +22,7 @@ NORMS = ("manhattan", "chebyshev")
 # name, generator, dimension, points (on a GPU), points (on a CPU), eps values, what, spaces
 ROWS = [("Unif3D", "unif", 3, 10_000_000, 2_000_000, (0.005, 0.01), ("count", "table"),
          NORMS + ("box=1,1,1",) + TRICLINIC),
+        ("Unif3D1M", "unif", 3, 1_000_000, 1_000_000, (0.02, 0.05), ("count", "table"), ("box=1,1,1",)),
         ("Unif2D", "unif", 2, 10_000_000, 2_000_000, (0.001,), ("count", "table"), NORMS + ("box=1,1",)),
         ("Unif6D", "unif", 6, 2_000_000, 200_000, (0.1,), ("count", "table"), NORMS + ("box=1,1,1,1,1,1",)),
         ("Syn16D", "expo", 16, 500_000, 50_000, (0.04,), ("count", "table"), NORMS + ("cosine", "angular")),

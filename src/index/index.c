@@ -2,7 +2,8 @@
  *
  * Building: pack (32 bits of the key, id) into 64-bit items and radix-sort them; keys wider than 32 bits are
  * sorted by their lower word first, then packed again with the upper word in the order reached. Then gather
- * ids and coordinates in the sorted order and cut the directory where keys change. */
+ * ids and coordinates in the sorted order and cut the directory where keys change. Where somebody else has
+ * sorted the points, that order is looked at, and taken if it is right. */
 #include "index/index.h"
 
 #include "base/team.h"
@@ -10,6 +11,7 @@
 #include "index/sort.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { LOW_WORD = 32 };
@@ -25,6 +27,8 @@ typedef struct build {
   const kith_grid *grid;
   kith_index *index;
   bool has_invalid;
+  const uint32_t *order; /* that was given; NULL: none */
+  _Atomic bool disordered;
   uint64_t *items, *spare; /* n each; spare lies in the room of the coordinates if that is large enough */
   uint64_t *own_spare;     /* otherwise */
   uint32_t *counts;        /* of the sort */
@@ -185,6 +189,47 @@ static void unpack_keys(void *argument, uint64_t block) {
       items[i] >>= LOW_WORD;
 }
 
+/* The same for ids that were in order: gathers them, and finds their keys while the points are in cache. */
+static void gather_ordered(void *argument, uint64_t block) {
+  const build *b = argument;
+  uint64_t *items = b->items + block_begin(block);
+  uint32_t size = block_size(b, block);
+  for (uint32_t i = 0; i < size; i++)
+    items[i] = b->order[block_begin(block) + i];
+  gather(argument, block);
+  find_keys(b->points, b->grid, items, size, items);
+}
+
+/* Whether keys ascend, and ids in each cell. */
+static void check_order(void *argument, uint64_t block) {
+  build *b = argument;
+  uint64_t begin = block_begin(block);
+  bool ordered = true;
+  for (uint64_t i = begin > 0 ? begin : 1; i < begin + block_size(b, block); i++)
+    ordered = ordered && (b->items[i - 1] < b->items[i] ||
+                          (b->items[i - 1] == b->items[i] && b->index->ids[i - 1] < b->index->ids[i]));
+  if (!ordered)
+    atomic_store(&b->disordered, true);
+}
+
+/* Puts points and keys in the order that was given; false if it is not the order of the keys. */
+static bool place_ordered(build *b) {
+  if (!b->order)
+    return false;
+  each_block(b, gather_ordered);
+  each_block(b, check_order);
+  return !atomic_load(&b->disordered);
+}
+
+/* Puts points and keys in order. */
+static void place_sorted(build *b) {
+  sort_items(b);
+  if (!b->order && !kith_stage_report(b->ctx, 0.5, 0))
+    return;
+  each_block(b, gather);
+  each_block(b, unpack_keys);
+}
+
 enum { SHARES = 64 }; /* that the directory is made in */
 
 static void share_range(const build *b, uint64_t share, uint64_t range[2]) {
@@ -306,28 +351,32 @@ static kith_status allocate_sort(build *b) {
 
 kith_status kith_index_build(kith_context *ctx, const kith_points *points, const kith_grid *grid,
                              uint64_t invalid_rows, kith_dtype dtype, kith_index *index) {
+  return kith_index_build_ordered(ctx, points, grid, invalid_rows, dtype, NULL, index);
+}
+
+kith_status kith_index_build_ordered(kith_context *ctx, const kith_points *points, const kith_grid *grid,
+                                     uint64_t invalid_rows, kith_dtype dtype, const uint32_t *order,
+                                     kith_index *index) {
   *index = (kith_index){.grid = grid,
                         .dtype = dtype,
                         .dim = points->dim,
                         .n = (uint32_t)(points->n - invalid_rows),
                         .id_end = points->n};
   index->stride = kith_index_stride(index->n);
-  build b = {.ctx = ctx, .points = points, .grid = grid, .index = index, .has_invalid = invalid_rows > 0};
+  build b = {.ctx = ctx,
+             .points = points,
+             .grid = grid,
+             .index = index,
+             .has_invalid = invalid_rows > 0,
+             .order = order};
   kith_status status;
   if ((status = allocate_points(&b)) || (status = allocate_sort(&b)))
     goto done;
-  sort_items(&b);
-  if (!kith_stage_report(ctx, 0.5, 0)) {
-    status = kith_check_cancel(ctx);
-    goto done;
-  }
-  each_block(&b, gather);
+  if (!place_ordered(&b))
+    place_sorted(&b);
   if ((status = kith_check_cancel(ctx)))
     goto done;
   kith_index_clear_slack(index);
-  each_block(&b, unpack_keys);
-  if ((status = kith_check_cancel(ctx)))
-    goto done;
   if (!(status = make_directory(&b)))
     status = kith_index_bound_crowds(ctx, index);
 done:

@@ -51,6 +51,12 @@ enum { KITH_INDEX_SLACK = 64 };
 kith_status kith_index_build(kith_context *ctx, const kith_points *points, const kith_grid *grid,
                              uint64_t invalid_rows, kith_dtype dtype, kith_index *index);
 
+/* The same where somebody else has put the valid points in the order of the grid: `order` has their ids. If it
+ * is not that order, they are sorted. */
+kith_status kith_index_build_ordered(kith_context *ctx, const kith_points *points, const kith_grid *grid,
+                                     uint64_t invalid_rows, kith_dtype dtype, const uint32_t *order,
+                                     kith_index *index);
+
 /* The same for counting float32 points in one dimension: without ids, in half the memory. */
 kith_status kith_index_build_values(kith_context *ctx, const kith_points *points, const kith_grid *grid,
                                     uint64_t invalid_rows, kith_index *index);

@@ -45,6 +45,7 @@ typedef struct kith_join {
   kith_grid grid;
   kith_stencil *stencil;
   kith_index index_a, index_b; /* index_a is unused when a set is joined with itself */
+  const uint32_t *order;       /* the ids of the queries as a GPU has sorted them; NULL: nobody has */
   kith_task task;
   bool in_ego_order; /* the grid is that of the order, then, and there is no stencil: */
   kith_ego_choice ego_choice;
@@ -88,15 +89,19 @@ kith_status kith_join_choose_ego(kith_join *j, const kith_question *question);
 /* Decides whether to join all with all (j->all_with_all), once the grid is chosen; then packs the points and
  * makes the engine. */
 kith_status kith_join_choose_brute(kith_join *j, const kith_question *question);
-kith_status kith_join_prepare_brute(kith_join *j);
+kith_status kith_join_prepare_brute(kith_join *j, kith_engine **out);
 
 /* Lets several engines share the join, as the context has it. */
 kith_status kith_join_prepare_shared(kith_join *j);
 
 /* One engine of its own: a GPU of the context, which looks at the points, chooses the grid and builds the index
- * itself; or the CPU. */
+ * itself; or the CPU, which has the grid of a GPU that shares the join. There, joining all with all, it has no
+ * queries to share, and there is no engine (NULL). */
 kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out);
-kith_status kith_join_prepare_cpu(kith_join *j);
+kith_status kith_join_prepare_cpu(kith_join *j, kith_engine **out);
+
+/* Whether the CPU can do what is asked for. */
+kith_status kith_join_check_cpu(kith_join *j);
 
 void kith_join_release_brute(kith_join *j);
 

@@ -133,7 +133,19 @@ static kith_status look_at_points(kith_join *j) {
   return status;
 }
 
+/* Both engines have the same grid, and so the same order of the queries. */
+static kith_status take_grid_of_gpu(kith_join *j) {
+  j->stencil = kith_alloc(&j->ctx->memory, sizeof *j->stencil);
+  if (!j->stencil)
+    return kith_fail_memory(j->ctx, sizeof *j->stencil, "the stencil");
+  j->grid = j->gpu.grid;
+  *j->stencil = *j->gpu.stencil;
+  return KITH_OK;
+}
+
 static kith_status choose(kith_join *j) {
+  if (j->order)
+    return take_grid_of_gpu(j);
   kith_question question = {.queries = j->a,
                             .candidates = j->b,
                             .predicate = &j->predicate,
@@ -152,14 +164,11 @@ static kith_status choose(kith_join *j) {
     status = kith_join_choose_ego(j, &question);
   if (status || j->all_with_all || j->in_ego_order)
     return status;
+  if (j->on_gpu)
+    return take_grid_of_gpu(j);
   j->stencil = kith_alloc(&j->ctx->memory, sizeof *j->stencil);
   if (!j->stencil)
     return kith_fail_memory(j->ctx, sizeof *j->stencil, "the stencil");
-  if (j->on_gpu) { /* both have the same grid, and so the same order of the queries */
-    j->grid = j->gpu.grid;
-    *j->stencil = *j->gpu.stencil;
-    return KITH_OK;
-  }
   kith_grid_make(&j->grid, &j->choice.spec, &j->predicate);
   while (!kith_stencil_make(j->stencil, &j->grid, &j->choice.spec, &j->predicate)) {
     j->choice.spec.k--;
@@ -172,26 +181,28 @@ static kith_dtype index_dtype(const kith_join *j) {
   return j->a->dtype == KITH_F32 && j->b->dtype == KITH_F32 ? KITH_F32 : KITH_F64;
 }
 
-static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, kith_index *index) {
+static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, const uint32_t *order,
+                               kith_index *index) {
   kith_dtype dtype = index_dtype(j);
   if (j->count_only && !j->in_ego_order && !j->limits && points->dim == 1 && dtype == KITH_F32)
     return kith_index_build_values(j->ctx, points, &j->grid, invalid, index);
-  return kith_index_build(j->ctx, points, &j->grid, invalid, dtype, index);
+  return kith_index_build_ordered(j->ctx, points, &j->grid, invalid, dtype, order, index);
 }
 
 static kith_status build_indexes(kith_join *j) {
-  kith_stage_begin(j->ctx, "index", 0.05);
+  if (!j->shared) /* else the join has begun */
+    kith_stage_begin(j->ctx, "index", 0.05);
   if (kith_join_is_self(j))
-    return build_index(j, j->a, j->invalid[0], &j->index_b);
-  kith_status status = build_index(j, j->a, j->invalid[0], &j->index_a);
-  return status ? status : build_index(j, j->b, j->invalid[1], &j->index_b);
+    return build_index(j, j->a, j->invalid[0], j->order, &j->index_b);
+  kith_status status = build_index(j, j->a, j->invalid[0], j->order, &j->index_a);
+  return status ? status : build_index(j, j->b, j->invalid[1], NULL, &j->index_b);
 }
 
 static kith_status build_blocks(kith_join *j) {
   return j->in_ego_order ? kith_ego_build(j->ctx, &j->index_b, &j->ego) : KITH_OK;
 }
 
-static kith_status create_engine(kith_join *j) {
+static kith_status create_engine(kith_join *j, kith_engine **out) {
   j->task = (kith_task){.predicate = &j->predicate,
                         .space = &j->space,
                         .limits = j->limits,
@@ -203,7 +214,7 @@ static kith_status create_engine(kith_join *j) {
                         .sorted = j->options.sorted,
                         .no_shortc = j->options.no_shortc,
                         .drop_self = kith_join_drops_self(j)};
-  return kith_engine_cpu_create(j->ctx, &j->task, &j->engine);
+  return kith_engine_cpu_create(j->ctx, &j->task, out);
 }
 
 static bool uses_device_memory(const kith_join *j) {
@@ -298,29 +309,36 @@ static bool may_fall_back(const kith_join *j, kith_status status) {
   return j->ctx->engine == KITH_ENGINE_AUTO && !kith_join_needs_gpu(j) && able;
 }
 
-kith_status kith_join_prepare_cpu(kith_join *j) {
-  kith_status status;
+kith_status kith_join_check_cpu(kith_join *j) {
   if (uses_device_memory(j))
     return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
                      "the CPU cannot read or write the memory of a GPU: choose the engine cuda");
   if (j->options.kernel != KITH_KERNEL_AUTO)
     return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
                      "the kernels tile and point are those of a GPU: choose the engine cuda");
-  if ((status = embed(j)))
+  return KITH_OK;
+}
+
+kith_status kith_join_prepare_cpu(kith_join *j, kith_engine **out) {
+  *out = NULL;
+  kith_status status = kith_join_check_cpu(j);
+  if (status || (status = embed(j)))
     return status;
   double began = kith_seconds();
   if ((status = look_at_points(j)) || (status = choose(j)))
     return status;
   double planned = kith_seconds();
   j->report.seconds_plan += planned - began;
+  if (j->all_with_all && j->on_gpu)
+    return KITH_OK;
   if (j->all_with_all) {
-    status = kith_join_prepare_brute(j);
+    status = kith_join_prepare_brute(j, out);
     j->report.seconds_index += kith_seconds() - planned;
     j->report.cells = j->panels_b.n_panels;
     j->report.index_dims = j->brute_choice.split;
     return status ? status : kith_check_cancel(j->ctx);
   }
-  if ((status = build_indexes(j)) || (status = build_blocks(j)) || (status = create_engine(j)))
+  if ((status = build_indexes(j)) || (status = build_blocks(j)) || (status = create_engine(j, out)))
     return status;
   j->report.seconds_index += kith_seconds() - planned;
   j->report.cells = j->index_b.n_cells;
@@ -395,9 +413,9 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
     return kith_fail(ctx, KITH_ERR_UNSUPPORTED, "the engine cuda does not know %s", beyond);
   bool on_cpu = j->options.algorithm == KITH_ALGORITHM_EGO && ctx->engine != KITH_ENGINE_HYBRID;
   if (on_cpu || !kith_cuda_wanted(ctx, count_points(j), j->space.dim, kith_join_needs_gpu(j)))
-    return kith_join_prepare_cpu(j);
+    return kith_join_prepare_cpu(j, &j->engine);
   status = wants_to_share(ctx) ? kith_join_prepare_shared(j) : kith_join_prepare_gpu(j, 0, &j->engine);
-  return status && may_fall_back(j, status) ? kith_join_prepare_cpu(j) : status;
+  return status && may_fall_back(j, status) ? kith_join_prepare_cpu(j, &j->engine) : status;
 }
 
 static kith_join join_of(kith_context *ctx, const kith_points *a, const kith_points *b) {

@@ -121,7 +121,7 @@ kith_status kith_join_choose_brute(kith_join *j, const kith_question *question) 
   return status;
 }
 
-kith_status kith_join_prepare_brute(kith_join *j) {
+kith_status kith_join_prepare_brute(kith_join *j, kith_engine **out) {
   kith_stage_begin(j->ctx, "index", 0.05);
   kith_status status = pack(j, j->b, j->invalid[j->one_set ? 0 : 1], &j->panels_b);
   if (!status && !j->one_set)
@@ -141,7 +141,7 @@ kith_status kith_join_prepare_brute(kith_join *j) {
                           .box_limit = box_limit,
                           .half = j->options.half,
                           .drop_self = kith_join_drops_self(j)};
-  return kith_engine_brute_create(j->ctx, &task, &j->engine);
+  return kith_engine_brute_create(j->ctx, &task, out);
 }
 
 void kith_join_release_brute(kith_join *j) {

@@ -6,13 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool kith_fault_wanted(const char *member, uint64_t n) {
+/* What is to happen to a member; NULL: nothing. */
+static const char *fault_of(const char *member) {
   const char *fault = getenv("KITH_FAULT");
   size_t length = strlen(member);
-  static const char at[] = ":batch=";
-  if (!fault || strncmp(fault, member, length) != 0 || strncmp(fault + length, at, sizeof at - 1) != 0)
-    return false;
-  return strtoull(fault + length + sizeof at - 1, NULL, 10) == n;
+  return fault && strncmp(fault, member, length) == 0 && fault[length] == ':' ? fault + length + 1 : NULL;
+}
+
+bool kith_fault_wanted(const char *member, uint64_t n) {
+  static const char at[] = "batch=";
+  const char *fault = fault_of(member);
+  return fault && strncmp(fault, at, sizeof at - 1) == 0 && strtoull(fault + sizeof at - 1, NULL, 10) == n;
+}
+
+bool kith_fault_slows(const char *member) {
+  const char *fault = fault_of(member);
+  return fault && strcmp(fault, "slow") == 0;
 }
 
 #else
@@ -20,6 +29,11 @@ bool kith_fault_wanted(const char *member, uint64_t n) {
 bool kith_fault_wanted(const char *member, uint64_t n) {
   (void)member;
   (void)n;
+  return false;
+}
+
+bool kith_fault_slows(const char *member) {
+  (void)member;
   return false;
 }
 

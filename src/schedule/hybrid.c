@@ -102,6 +102,86 @@ typedef struct pair_count {
   const kith_work *work;
 } pair_count;
 
+/* ---- members that come later ----------------------------------------------------------------------------- */
+
+static bool has_order_of_blocks(const hybrid *h, const kith_engine *engine) {
+  return engine->n_queries == h->base.n_queries &&
+         memcmp(engine->ids, h->blocks.ids, engine->n_queries * sizeof *engine->ids) == 0;
+}
+
+static kith_status make_member(hybrid *h, const member *m, kith_engine **engine) {
+  *engine = NULL;
+  kith_status status = m->public.make(m->public.user, h->blocks.ids, engine);
+  if (status || !*engine || has_order_of_blocks(h, *engine))
+    return status;
+  kith_engine_destroy(*engine);
+  *engine = NULL;
+  return kith_fail(h->ctx, KITH_ERR_UNSUPPORTED, "the engines differ in the order of the queries");
+}
+
+static void note_arrival(hybrid *h, const member *m, double began) {
+  kith_trace_event event = {.track = m->track, .name = "index", .began = began, .ended = kith_seconds()};
+  kith_trace_add(h->ctx, &event);
+}
+
+static void admit(hybrid *h, member *m) {
+  double began = kith_seconds();
+  kith_engine *engine;
+  kith_status status = make_member(h, m, &engine);
+  pthread_mutex_lock(&h->lock);
+  m->awaited = false;
+  m->gone = !engine;
+  m->public.engine = engine;
+  m->lanes = engine ? engine->lanes : 0;
+  if (status) {
+    h->failed = status;
+    kith_copy_message(h->ctx, m->done.failure, sizeof m->done.failure);
+  }
+  pthread_mutex_unlock(&h->lock);
+  if (!engine) {
+    kith_deque_leave(&h->deque, m->public.end);
+    return;
+  }
+  m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);
+  note_arrival(h, m, began);
+}
+
+/* Work a second of all that are there; 0: some have not shown theirs. */
+static double find_pace(hybrid *h) {
+  double sum = 0;
+  bool known = true;
+  pthread_mutex_lock(&h->lock);
+  for (uint32_t i = 0; i < h->n_members; i++) {
+    const member *m = &h->members[i];
+    bool counts = !m->gone && !m->awaited;
+    known = known && (!counts || m->done.busy_seconds > 0);
+    sum += counts && m->done.busy_seconds > 0 ? m->work / m->done.busy_seconds : 0;
+  }
+  pthread_mutex_unlock(&h->lock);
+  return known ? sum : 0;
+}
+
+/* Whether a member would be there before the others are done. They show how fast they are first, for a while
+ * that is short beside what the member takes. */
+static bool is_needed(const shared_run *r, const member *m) {
+  const struct timespec pause = {.tv_nsec = 50000};
+  hybrid *h = r->h;
+  double enough = r->began + m->public.make_seconds / 8;
+  while ((kith_seconds() < enough || find_pace(h) <= 0) && atomic_load(&r->running) > 0)
+    nanosleep(&pause, NULL);
+  double left = (double)kith_deque_left(&h->deque, m->public.end);
+  return atomic_load(&r->running) == 0 ? !kith_deque_is_done(&h->deque)
+                                       : left > find_pace(h) * m->public.make_seconds;
+}
+
+static void admit_awaited(const shared_run *r) {
+  for (uint32_t i = 0; i < r->h->n_members && !kith_cancelled(r->h->ctx); i++)
+    if (r->h->members[i].awaited && is_needed(r, &r->h->members[i]))
+      admit(r->h, &r->h->members[i]);
+}
+
+/* ---- the runs of a deque --------------------------------------------------------------------------------- */
+
 /* deque->pairs[e + 1]: those of entry e alone. */
 static void count_pairs(void *argument, uint64_t e) {
   const pair_count *c = argument;
@@ -143,15 +223,30 @@ static void note_imbalance(shared_run *r, double now) {
   h->seconds += now - r->began;
 }
 
-void kith_shared_run_lanes(shared_run *r) {
+static void run_lanes(shared_run *r) {
   worker workers[MAX_WORKERS];
   uint32_t n = start_workers(r, workers);
+  admit_awaited(r);
   if (count_items(r->h) > 0)
     kith_each(r->h->ctx, count_items(r->h), work_item, r);
   else
     watch_workers(r);
   for (uint32_t i = 0; i < n; i++)
     pthread_join(workers[i].thread, NULL);
+}
+
+/* Whether somebody is awaited who could finish what the others have left. */
+static bool has_reserve(hybrid *h) {
+  bool awaited = false;
+  for (uint32_t i = 0; i < h->n_members; i++)
+    awaited = awaited || h->members[i].awaited;
+  return awaited && !kith_deque_is_done(&h->deque) && !kith_cancelled(h->ctx);
+}
+
+void kith_shared_run_lanes(shared_run *r) {
+  do
+    run_lanes(r);
+  while (has_reserve(r->h));
 }
 
 static void open_deque(shared_run *r, int64_t cut) {
@@ -203,8 +298,7 @@ static kith_status offsets(kith_engine *engine, uint64_t *out, kith_tally *tally
 static manner manner_of(const hybrid *h, const kith_engine *engine) {
   if (engine->cut)
     return TAKES_BLOCKS;
-  bool same = memcmp(engine->ids, h->blocks.ids, engine->n_queries * sizeof *engine->ids) == 0;
-  return same ? TAKES_RANGES : TAKES_LISTS;
+  return has_order_of_blocks(h, engine) ? TAKES_RANGES : TAKES_LISTS;
 }
 
 /* The threads of the context go to the members that need them. The others wait for GPUs, and sleep meanwhile.
@@ -234,9 +328,11 @@ static kith_status cut_the_same(hybrid *h, member *m) {
 }
 
 static kith_status prepare_member(hybrid *h, member *m) {
-  m->lanes = lanes_of(m);
   m->max_work = INFINITY;
   memcpy(m->done.name, m->public.name, sizeof m->done.name);
+  if (m->awaited)
+    return KITH_OK;
+  m->lanes = lanes_of(m);
   m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);
   if (m->manner == TAKES_BLOCKS && m != h->members)
     return cut_the_same(h, m);
@@ -266,10 +362,12 @@ static kith_status prepare(hybrid *h) {
     return status;
   h->has_deque = true;
   for (uint32_t i = 0; i < h->n_members; i++) {
-    if (h->members[i].public.engine->n_queries != owner->n_queries)
+    member *m = &h->members[i];
+    m->awaited = !m->public.engine;
+    if (!m->awaited && m->public.engine->n_queries != owner->n_queries)
       return kith_fail(h->ctx, KITH_ERR_UNSUPPORTED, "the engines differ in the queries that they see");
-    h->members[i].manner = manner_of(h, h->members[i].public.engine);
-    h->one_sided = h->one_sided || h->members[i].manner == TAKES_LISTS;
+    m->manner = m->awaited ? TAKES_RANGES : manner_of(h, m->public.engine);
+    h->one_sided = h->one_sided || m->manner == TAKES_LISTS;
   }
   for (uint32_t i = 0; i < h->n_members && !status; i++)
     status = prepare_member(h, &h->members[i]);

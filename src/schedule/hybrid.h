@@ -10,6 +10,9 @@
  *
  * Members may differ in index and order: a block is a set of query ids.
  *
+ * A member may come later: others begin while it is still being made, and if they would be done before it is
+ * there, it is not made at all.
+ *
  * May include engine and schedule. The operations include it. */
 #ifndef KITH_SCHEDULE_HYBRID_H
 #define KITH_SCHEDULE_HYBRID_H
@@ -17,14 +20,19 @@
 #include "schedule/deque.h"
 
 typedef struct kith_member {
-  kith_engine *engine;
+  kith_engine *engine; /* NULL: it comes later, */
+  /* and make(user, ids, &engine) makes it, on the thread of the caller, once a run has begun. It is to have the
+   * order of the blocks: ids. KITH_OK and NULL: it does not come after all. */
+  kith_status (*make)(void *user, const uint32_t *ids, kith_engine **engine);
+  void *user;
+  double make_seconds; /* about how long that takes */
   kith_end end;
   char name[16];
   double rate; /* work a second, in any unit that is the same for all, if it is known beforehand; else 0 */
 } kith_member;
 
 typedef struct kith_hybrid_spec {
-  kith_member members[KITH_MAX_MEMBERS]; /* the first cuts the blocks, and so must be able to */
+  kith_member members[KITH_MAX_MEMBERS]; /* the first cuts the blocks, and so must be able to, and be there */
   uint32_t n_members;
   uint64_t n_rows; /* of the query side, the invalid ones among them */
   bool
@@ -45,5 +53,8 @@ double kith_hybrid_share(const kith_hybrid_spec *spec);
 /* In builds for tests: whether the environment variable KITH_FAULT (as in cuda:batch=7) wants a member to fail
  * at its n-th slice. */
 bool kith_fault_wanted(const char *member, uint64_t n);
+
+/* Likewise (as in cuda:slow), whether a member is to take its time over every slice. */
+bool kith_fault_slows(const char *member);
 
 #endif

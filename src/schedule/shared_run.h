@@ -19,6 +19,7 @@ typedef struct member {
   uint32_t lanes;
   uint32_t track; /* of the trace: the first of `lanes` */
   /* Under the lock of the hybrid engine: */
+  bool awaited;    /* it comes later */
   double max_work; /* of a slice: halved when memory did not suffice, doubled when it did */
   uint64_t slices; /* begun */
   kith_engine_report done;

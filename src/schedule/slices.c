@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/trace.h"
 
+#include <time.h>
+
 /* ---- how much to take ------------------------------------------------------------------------------------ */
 
 /* A slice is at least so much work, if there is: launching and waiting cost a GPU as much as that, and
@@ -31,13 +33,16 @@ static kith_appetite find_appetite(hybrid *h, const member *m) {
   pthread_mutex_lock(&h->lock);
   double sum = 0;
   bool known = true;
+  bool awaits = false;
   for (uint32_t i = 0; i < h->n_members; i++) {
     const member *other = &h->members[i];
-    bool counts = !other->gone && (!h->deque.cut || other->public.end == m->public.end);
+    bool counts = !other->gone && !other->awaited && (!h->deque.cut || other->public.end == m->public.end);
     sum += counts ? rate_of(other) : 0;
     known = known && (!counts || rate_of(other) > 0);
+    awaits = awaits || other->awaited;
   }
   known = known && sum > 0;
+  sum *= awaits ? 2 : 1; /* who comes later may be as fast as all who are there */
   double part = known ? rate_of(m) / sum * (gpu ? PART_OF_GPU : PART_OF_CPU) : 1.0 / UNKNOWN_PART;
   if (m->done.batches < m->lanes) /* what it was said to do may not be so */
     part /= 8;
@@ -138,6 +143,10 @@ static kith_status try_slice(shared_run *r, member *m, uint32_t lane, kith_slice
   if (kith_fault_wanted(m->public.name, number))
     return kith_fail(r->h->ctx, KITH_ERR_UNSUPPORTED, "a fault was asked for at batch %llu",
                      (unsigned long long)number);
+  if (kith_fault_slows(m->public.name)) {
+    const struct timespec pause = {.tv_nsec = 20000000};
+    nanosleep(&pause, NULL);
+  }
   return run_slice(r->h, m, lane, r->work, slice, tally);
 }
 

@@ -4,6 +4,8 @@
 
 #include "kith.h"
 
+#include <stdbool.h>
+
 typedef enum shape {
   UNIFORM,     /* [0, 1) */
   EXPO,        /* dense at the origin */
@@ -57,5 +59,10 @@ int space_case_make(uint32_t i, test_case *c);
 /* Fills a set of points; layout 0: rows, 1: columns (Fortran), 2: rows with a gap. */
 kith_points make_points(shape s, uint64_t n, uint32_t dim, kith_dtype dtype, int layout, uint64_t seed,
                         void **memory);
+
+/* Joins on a GPU that are too large for the reference (large.c): in a box that the grid wraps around; shared
+ * with the CPU, which comes later. */
+bool large_box_is_right(void);
+bool large_sharing_is_right(void);
 
 #endif

@@ -326,6 +326,15 @@ static void check_case(kith_context **machines, const test_case *c) {
     check_options(machines, c, &opt);
 }
 
+static void check_large(bool gpu, bool hybrid) {
+  test_case c = {0};
+  snprintf(c.name, sizeof c.name, "many points");
+  if (gpu)
+    check(large_box_is_right(), &c, "the GPU", "table in a box");
+  if (hybrid)
+    check(large_sharing_is_right(), &c, "CPU and GPU", "table");
+}
+
 /* Whether this machine has a GPU that can be used; says why not. */
 static bool has_gpu(void) {
   kith_device device = {0};
@@ -359,6 +368,7 @@ int main(int argc, char **argv) {
       check_case(machines, &c);
     case_free(&c);
   }
+  check_large(gpu, hybrid);
   for (int m = 0; m < n_machines; m++)
     kith_context_destroy(machines[m]);
   printf("%u passed, %u failed, %u skipped\n", passed, failed, skipped);

@@ -435,6 +435,93 @@ static void a_fault_that_is_asked_for_comes(void **state) {
   unsetenv("KITH_FAULT");
 }
 
+/* ---- members that come later ----------------------------------------------------------------------------- */
+
+typedef struct arrival {
+  setup *s;
+  kith_engine *engine; /* whom it brings */
+  bool fails;
+  int made;
+} arrival;
+
+static kith_status arrive(void *user, const uint32_t *ids, kith_engine **out) {
+  arrival *a = user;
+  (void)ids;
+  a->made++;
+  if (a->fails)
+    return kith_fail(a->s->ctx, KITH_ERR_BUDGET, "there is no room for it");
+  *out = a->engine;
+  a->engine = NULL;
+  return KITH_OK;
+}
+
+/* A flaky engine that breaks at some batch (0: never), and the CPU, which comes later and takes so long. */
+static void ask_with_arrival(arrival *a, uint64_t breaks, double seconds, const answers *expected,
+                             kith_join_report *report) {
+  setup *s = a->s;
+  kith_hybrid_spec spec = {.n_rows = N, .n_members = 2};
+  spec.members[0] = member(make_flaky(s->ctx, take_engine(s, 2), 5, 0, breaks), KITH_LIGHT_END, "flaky");
+  spec.members[1] = member(NULL, KITH_HEAVY_END, "cpu");
+  spec.members[1].make = arrive;
+  spec.members[1].user = a;
+  spec.members[1].make_seconds = seconds;
+  kith_engine *hybrid;
+  static answers found;
+  assert_int_equal(kith_engine_hybrid_create(s->ctx, &spec, &hybrid), KITH_OK);
+  ask(s->ctx, hybrid, &found);
+  assert_same(&found, expected);
+  release(&found);
+  *report = kith_join_report_init();
+  kith_hybrid_describe(hybrid, report);
+  assert_int_equal(report->n_engines, 2);
+  assert_int_equal(report->engines[0].queries + report->engines[1].queries, 4 * N);
+  kith_engine_destroy(hybrid);
+  kith_engine_destroy(a->engine); /* if it was not wanted */
+}
+
+static void who_comes_later_shares(void **state) {
+  (void)state;
+  const double SOON = 0, NEVER = 1e9;
+  static const struct {
+    uint64_t breaks;
+    double seconds;
+    uint32_t index_dims; /* 2: the order of the blocks */
+    bool fails;
+    int made;
+    const char *failure; /* of the CPU */
+  } cases[] = {
+      {.breaks = 0, .seconds = SOON, .index_dims = 2, .made = 1},
+      {.breaks = 1, .seconds = SOON, .index_dims = 2, .made = 1},
+      {.breaks = 1, .seconds = NEVER, .index_dims = 2, .made = 1}, /* nobody else is left */
+      {.breaks = 4, .seconds = NEVER, .index_dims = 2, .made = 1},
+      {.breaks = 0, .seconds = NEVER, .index_dims = 2, .made = 0},
+      {.breaks = 0, .seconds = SOON, .index_dims = 1, .made = 1, .failure = "order of the queries"},
+      {.breaks = 0, .seconds = SOON, .index_dims = 2, .fails = true, .made = 1, .failure = "no room for it"},
+  };
+  static setup s;
+  static answers expected;
+  static kith_join_report report;
+  open_setup(&s, 3);
+  kith_engine *alone = take_engine(&s, 0);
+  ask(s.ctx, alone, &expected);
+  kith_engine_destroy(alone);
+  close_setup(&s);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    open_setup(&s, 3);
+    arrival a = {.s = &s, .engine = take_engine(&s, cases[i].index_dims), .fails = cases[i].fails};
+    ask_with_arrival(&a, cases[i].breaks, cases[i].seconds, &expected, &report);
+    assert_int_equal(a.made, cases[i].made);
+    if (cases[i].failure)
+      assert_non_null(strstr(report.engines[1].failure, cases[i].failure));
+    else
+      assert_int_equal(report.engines[1].failure[0], 0);
+    if (cases[i].breaks == 1)
+      assert_int_equal(report.engines[0].queries, 0);
+    close_setup(&s);
+  }
+  release(&expected);
+}
+
 /* ---- engines that take their time ------------------------------------------------------------------------ */
 
 /* Takes blocks, and so long for each candidate. */
@@ -573,6 +660,7 @@ int main(void) {
       cmocka_unit_test(one_member_answers_alone),
       cmocka_unit_test(all_engines_gone_is_an_error),
       cmocka_unit_test(a_fault_that_is_asked_for_comes),
+      cmocka_unit_test(who_comes_later_shares),
       cmocka_unit_test(parts_follow_speeds),
       cmocka_unit_test(cancelling_ends_a_shared_join),
       cmocka_unit_test(failing_allocations_leave_nothing),

@@ -302,6 +302,110 @@ static void test_grid(void **state) {
   assert_true(made > 500);
 }
 
+/* ---- a grid that wraps around a periodic box ---- */
+
+/* A box of which some axes are periodic, with eps up to half of the shortest. */
+static bool random_wrapping_grid(grid_case *g, double *period, uint64_t *rng) {
+  static const double SIDES[] = {0.25, 0.5, 1, 1, 2, 16};
+  double sum = 0, shortest = INFINITY;
+  g->dim = 1 + random_below(rng, MAX_K);
+  for (uint32_t d = 0; d < g->dim; d++) {
+    g->min[d] = g->low[d] = 0;
+    g->max[d] = g->high[d] = 0.5 + random_unit(rng);
+    period[d] = d == 0 || random_below(rng, 4) ? g->max[d] : 0;
+    sum += period[d];
+    shortest = period[d] > 0 ? fmin(shortest, period[d]) : shortest;
+  }
+  g->eps = shortest / 2 * (random_below(rng, 4) ? pow(10, -2 * random_unit(rng)) : 1);
+  g->predicate = kith_predicate_make(g->eps, g->dim);
+  g->predicate.reach += 0x1p-48 * sum;
+  g->spec = (kith_grid_spec){.k = g->dim,
+                             .row_side = SIDES[random_below(rng, 6)],
+                             .x_side = pow(2, 6 * random_unit(rng) - 3),
+                             .low = g->low,
+                             .high = g->high,
+                             .min = g->min,
+                             .max = g->max,
+                             .period = period,
+                             .dim = g->dim};
+  uint32_t turn = random_below(rng, g->dim);
+  for (uint32_t j = 0; j < g->dim; j++)
+    g->spec.dims[j] = (j + turn) % g->dim;
+  kith_grid_make(&g->grid, &g->spec, &g->predicate);
+  return kith_stencil_make(&g->stencil, &g->grid, &g->spec, &g->predicate);
+}
+
+static const kith_step *find_step_to(const grid_case *g, const int64_t *offset) {
+  for (uint32_t s = 0; s < g->stencil.n_steps; s++) {
+    bool same = true;
+    for (uint32_t j = 1; j < g->grid.k; j++)
+      same &= g->stencil.steps[s].offset[j] == offset[j];
+    if (same)
+      return &g->stencil.steps[s];
+  }
+  return NULL;
+}
+
+/* One image of b: turned by whole periods. */
+static void check_image(const grid_case *g, const double *period, const double *a, const double *b,
+                        const int *turns, uint64_t seed) {
+  int64_t offset[MAX_K] = {0};
+  double t[MAX_K];
+  double d2 = 0;
+  for (uint32_t d = 0; d < g->dim; d++) {
+    t[d] = (a[d] - b[d]) - turns[d] * period[d];
+    d2 += t[d] * t[d];
+  }
+  for (uint32_t j = 0; j < g->grid.k; j++) {
+    uint32_t d = g->grid.dims[j];
+    offset[j] = (int64_t)kith_grid_cell(&g->grid, j, b[d]) + turns[d] * (int64_t)g->grid.cells[j] -
+                (int64_t)kith_grid_cell(&g->grid, j, a[d]);
+    if (fabs(t[d]) <= g->eps)
+      expect(llabs(offset[j]) <= g->grid.reach[j], g, seed, "images within eps are in cells too far apart");
+  }
+  const kith_step *step = find_step_to(g, offset);
+  if (d2 <= g->predicate.limit)
+    expect(step && llabs(offset[0]) <= step->x_reach, g, seed, "an image within eps is outside the stencil");
+  else if (step)
+    expect(llabs(offset[0]) > step->x_inside, g, seed, "an image beyond eps is claimed to be inside");
+}
+
+static void check_images(const grid_case *g, const double *period, const double *a, const double *b,
+                         uint64_t seed) {
+  int turns[MAX_K];
+  for (uint32_t number = 0; number < 81; number++) {
+    bool periodic = true;
+    for (uint32_t d = 0, rest = number; d < MAX_K; d++, rest /= 3) {
+      turns[d] = (int)(rest % 3) - 1;
+      periodic &= turns[d] == 0 || (d < g->dim && period[d] > 0);
+    }
+    if (periodic)
+      check_image(g, period, a, b, turns, seed);
+  }
+}
+
+static void test_wrapping_grid(void **state) {
+  (void)state;
+  static grid_case g;
+  uint32_t made = 0;
+  for (uint64_t seed = 0; seed < 300; seed++) {
+    uint64_t rng = seed;
+    double period[MAX_K];
+    if (!random_wrapping_grid(&g, period, &rng))
+      continue;
+    made++;
+    check_stencil(&g, seed);
+    hostile_points(&g, &rng);
+    for (uint32_t p = 0; p < g.n; p++)
+      for (uint32_t d = 0; d < g.dim; d++) /* a period away is the same place */
+        g.points[p][d] = period[d] > 0 && g.points[p][d] >= period[d] ? 0 : g.points[p][d];
+    for (uint32_t p = 0; p < g.n; p += 2)
+      for (uint32_t q = 0; q < g.n; q += 3)
+        check_images(&g, period, g.points[p], g.points[q], seed);
+  }
+  assert_true(made > 200);
+}
+
 /* "Inside" is worth having: dense data must find some of it, else the test above proves nothing. */
 static void test_inside_exists(void **state) {
   (void)state;
@@ -428,12 +532,37 @@ static void check_directory(const kith_index *index) {
   }
 }
 
+/* An order that was given, right or wrong, leads to the same index. */
+static void check_ordered(const point_set *s, const kith_index *expected, const uint32_t *order) {
+  kith_index index;
+  assert_int_equal(
+      kith_index_build_ordered(ctx, &s->view, expected->grid, s->invalid, expected->dtype, order, &index),
+      KITH_OK);
+  check_positions(&index, s);
+  check_directory(&index);
+  assert_memory_equal(index.ids, expected->ids, index.n * sizeof *index.ids);
+  kith_index_destroy(&index);
+}
+
+static void check_orders(const point_set *s, const kith_index *expected) {
+  uint32_t *order = malloc((expected->n + 1) * sizeof *order);
+  memcpy(order, expected->ids, expected->n * sizeof *order);
+  check_ordered(s, expected, order);
+  if (expected->n > 1) { /* the last one first */
+    memmove(order + 1, expected->ids, (expected->n - 1) * sizeof *order);
+    order[0] = expected->ids[expected->n - 1];
+    check_ordered(s, expected, order);
+  }
+  free(order);
+}
+
 static void check_index(const point_set *s, const kith_grid *grid, kith_dtype dtype) {
   kith_index index;
   kith_call_begin(ctx);
   assert_int_equal(kith_index_build(ctx, &s->view, grid, s->invalid, dtype, &index), KITH_OK);
   check_positions(&index, s);
   check_directory(&index);
+  check_orders(s, &index);
   kith_index_destroy(&index);
   assert_int_equal(kith_memory_left(&ctx->memory), ctx->memory.limit);
 }
@@ -941,6 +1070,7 @@ int main(void) {
       INDEX_TEST(test_sort),
       INDEX_TEST(test_sort_large),
       INDEX_TEST(test_grid),
+      INDEX_TEST(test_wrapping_grid),
       INDEX_TEST(test_inside_exists),
       INDEX_TEST(test_index),
       INDEX_TEST(test_index_of_values),
