@@ -102,86 +102,6 @@ typedef struct pair_count {
   const kith_work *work;
 } pair_count;
 
-/* ---- members that come later ----------------------------------------------------------------------------- */
-
-static bool has_order_of_blocks(const hybrid *h, const kith_engine *engine) {
-  return engine->n_queries == h->base.n_queries &&
-         memcmp(engine->ids, h->blocks.ids, engine->n_queries * sizeof *engine->ids) == 0;
-}
-
-static kith_status make_member(hybrid *h, const member *m, kith_engine **engine) {
-  *engine = NULL;
-  kith_status status = m->public.make(m->public.user, h->blocks.ids, engine);
-  if (status || !*engine || has_order_of_blocks(h, *engine))
-    return status;
-  kith_engine_destroy(*engine);
-  *engine = NULL;
-  return kith_fail(h->ctx, KITH_ERR_UNSUPPORTED, "the engines differ in the order of the queries");
-}
-
-static void note_arrival(hybrid *h, const member *m, double began) {
-  kith_trace_event event = {.track = m->track, .name = "index", .began = began, .ended = kith_seconds()};
-  kith_trace_add(h->ctx, &event);
-}
-
-static void admit(hybrid *h, member *m) {
-  double began = kith_seconds();
-  kith_engine *engine;
-  kith_status status = make_member(h, m, &engine);
-  pthread_mutex_lock(&h->lock);
-  m->awaited = false;
-  m->gone = !engine;
-  m->public.engine = engine;
-  m->lanes = engine ? engine->lanes : 0;
-  if (status) {
-    h->failed = status;
-    kith_copy_message(h->ctx, m->done.failure, sizeof m->done.failure);
-  }
-  pthread_mutex_unlock(&h->lock);
-  if (!engine) {
-    kith_deque_leave(&h->deque, m->public.end);
-    return;
-  }
-  m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);
-  note_arrival(h, m, began);
-}
-
-/* Work a second of all that are there; 0: some have not shown theirs. */
-static double find_pace(hybrid *h) {
-  double sum = 0;
-  bool known = true;
-  pthread_mutex_lock(&h->lock);
-  for (uint32_t i = 0; i < h->n_members; i++) {
-    const member *m = &h->members[i];
-    bool counts = !m->gone && !m->awaited;
-    known = known && (!counts || m->done.busy_seconds > 0);
-    sum += counts && m->done.busy_seconds > 0 ? m->work / m->done.busy_seconds : 0;
-  }
-  pthread_mutex_unlock(&h->lock);
-  return known ? sum : 0;
-}
-
-/* Whether a member would be there before the others are done. They show how fast they are first, for a while
- * that is short beside what the member takes. */
-static bool is_needed(const shared_run *r, const member *m) {
-  const struct timespec pause = {.tv_nsec = 50000};
-  hybrid *h = r->h;
-  double enough = r->began + m->public.make_seconds / 8;
-  while ((kith_seconds() < enough || find_pace(h) <= 0) && atomic_load(&r->running) > 0)
-    nanosleep(&pause, NULL);
-  double left = (double)kith_deque_left(&h->deque, m->public.end);
-  return atomic_load(&r->running) == 0 ? !kith_deque_is_done(&h->deque)
-                                       : left > find_pace(h) * m->public.make_seconds;
-}
-
-static void admit_awaited(const shared_run *r) {
-  for (uint32_t i = 0; i < r->h->n_members && !kith_cancelled(r->h->ctx); i++)
-    if (r->h->members[i].awaited && is_needed(r, &r->h->members[i]))
-      admit(r->h, &r->h->members[i]);
-}
-
-/* ---- the runs of a deque --------------------------------------------------------------------------------- */
-
 /* deque->pairs[e + 1]: those of entry e alone. */
 static void count_pairs(void *argument, uint64_t e) {
   const pair_count *c = argument;
@@ -226,7 +146,7 @@ static void note_imbalance(shared_run *r, double now) {
 static void run_lanes(shared_run *r) {
   worker workers[MAX_WORKERS];
   uint32_t n = start_workers(r, workers);
-  admit_awaited(r);
+  kith_shared_admit(r);
   if (count_items(r->h) > 0)
     kith_each(r->h->ctx, count_items(r->h), work_item, r);
   else
@@ -298,7 +218,7 @@ static kith_status offsets(kith_engine *engine, uint64_t *out, kith_tally *tally
 static manner manner_of(const hybrid *h, const kith_engine *engine) {
   if (engine->cut)
     return TAKES_BLOCKS;
-  return has_order_of_blocks(h, engine) ? TAKES_RANGES : TAKES_LISTS;
+  return kith_shared_has_order(h, engine) ? TAKES_RANGES : TAKES_LISTS;
 }
 
 /* The threads of the context go to the members that need them. The others wait for GPUs, and sleep meanwhile.

@@ -1,4 +1,5 @@
-/* A run of the deque by engines that share a join: what hybrid.c, slices.c and partition.c have in common. */
+/* A run of the deque by engines that share a join: what hybrid.c, slices.c, arrivals.c and partition.c have in
+ * common. */
 #ifndef KITH_SCHEDULE_SHARED_RUN_H
 #define KITH_SCHEDULE_SHARED_RUN_H
 
@@ -84,6 +85,14 @@ void kith_shared_add_tally(kith_tally *sum, const kith_tally *tally);
 
 /* Lets all lanes of all members do what the run is about, and waits for them (hybrid.c). */
 void kith_shared_run_lanes(shared_run *r);
+
+/* Whether an engine has its queries in the order of the blocks (arrivals.c). */
+bool kith_shared_has_order(const hybrid *h, const kith_engine *engine);
+
+/* Makes those that are awaited, if they will be needed in this run; the caller's thread waits meanwhile
+ * (arrivals.c).
+ */
+void kith_shared_admit(shared_run *r);
 
 /* Where the deque is to be cut: the entries of the heavy end; -1: nowhere (partition.c). Runs a sample first,
  * if the partition is a fixed one. */
