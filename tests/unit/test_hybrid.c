@@ -314,6 +314,25 @@ static kith_member member(kith_engine *engine, kith_end end, const char *name) {
   return m;
 }
 
+/* A member that comes later. */
+typedef struct arrival {
+  setup *s;
+  kith_engine *engine; /* whom it brings */
+  bool fails;
+  int made;
+} arrival;
+
+static kith_status arrive(void *user, const uint32_t *ids, kith_engine **out) {
+  arrival *a = user;
+  (void)ids;
+  a->made++;
+  if (a->fails)
+    return kith_fail(a->s->ctx, KITH_ERR_BUDGET, "there is no room for it");
+  *out = a->engine;
+  a->engine = NULL;
+  return KITH_OK;
+}
+
 /* A flaky engine in front, the CPU behind it with a grid of its own; all partitions, several seeds. */
 static void answers_do_not_depend_on_who_answers(void **state) {
   (void)state;
@@ -334,10 +353,14 @@ static void answers_do_not_depend_on_who_answers(void **state) {
     uint64_t breaks = seed % 5 == 0 ? 1 + seed / 5 : 0;
     spec.members[spec.n_members++] =
         member(make_flaky(s.ctx, take_engine(&s, 2), seed, 3, breaks), KITH_HEAVY_END, "flaky");
-    spec.members[spec.n_members++] = member(take_engine(&s, seed % 2   ? 1
-                                                            : seed % 4 ? 3
-                                                                       : 2),
-                                            KITH_LIGHT_END, "cpu"); /* 2: the same order */
+    uint32_t index_dims = seed % 2 ? 1 : seed % 4 ? 3 : 2; /* 2: the same order */
+    arrival late = {.s = &s, .engine = take_engine(&s, index_dims)};
+    bool comes_later = index_dims == 2 && spec.partition == KITH_PARTITION_DYNAMIC;
+    kith_member *cpu = &spec.members[spec.n_members++];
+    *cpu = member(comes_later ? NULL : late.engine, KITH_LIGHT_END, "cpu");
+    cpu->make = arrive;
+    cpu->user = &late;
+    cpu->make_seconds = 1e-4 * (double)(seed % 5);
     kith_engine *hybrid;
     assert_int_equal(kith_engine_hybrid_create(s.ctx, &spec, &hybrid), KITH_OK);
     static answers found;
@@ -353,6 +376,8 @@ static void answers_do_not_depend_on_who_answers(void **state) {
     broken += report.engines[0].failure[0] != 0;
     assert_true(report.imbalance >= 0 && report.imbalance <= 1);
     kith_engine_destroy(hybrid);
+    if (comes_later)
+      kith_engine_destroy(late.engine); /* if it did not come */
     close_setup(&s);
   }
   assert_true(broken > 0);
@@ -436,24 +461,6 @@ static void a_fault_that_is_asked_for_comes(void **state) {
 }
 
 /* ---- members that come later ----------------------------------------------------------------------------- */
-
-typedef struct arrival {
-  setup *s;
-  kith_engine *engine; /* whom it brings */
-  bool fails;
-  int made;
-} arrival;
-
-static kith_status arrive(void *user, const uint32_t *ids, kith_engine **out) {
-  arrival *a = user;
-  (void)ids;
-  a->made++;
-  if (a->fails)
-    return kith_fail(a->s->ctx, KITH_ERR_BUDGET, "there is no room for it");
-  *out = a->engine;
-  a->engine = NULL;
-  return KITH_OK;
-}
 
 /* A flaky engine that breaks at some batch (0: never), and the CPU, which comes later and takes so long. */
 static void ask_with_arrival(arrival *a, uint64_t breaks, double seconds, const answers *expected,
