@@ -32,6 +32,7 @@ typedef struct kith_join {
   kith_space space;     /* a and b are views of them as they lie in this space, */
   kith_points embedded[2];
   void *owned[2];
+  kith_seen seen[2]; /* of a, and of b */
   bool one_set;
   bool count_only; /* nothing but a total is asked for: ids are not needed */
   kith_predicate predicate;

@@ -94,6 +94,13 @@ static kith_status check_points(kith_join *j) {
 /* Finds the box of one set and refuses invalid rows unless they are to be skipped. */
 static kith_status look_at(kith_join *j, const kith_points *points, const char *name, double *min, double *max,
                            uint64_t *invalid) {
+  const kith_seen *seen = &j->seen[points == j->a ? 0 : 1];
+  *invalid = 0;
+  if (seen->known) {
+    memcpy(min, seen->min, points->dim * sizeof *min);
+    memcpy(max, seen->max, points->dim * sizeof *max);
+    return KITH_OK;
+  }
   kith_points_summary summary = {.min = min, .max = max};
   kith_points_summarize(j->ctx, points, &summary);
   *invalid = summary.invalid_rows;
@@ -253,7 +260,7 @@ static kith_status embed(kith_join *j) {
   for (int i = 0; i < (j->one_set ? 1 : 2); i++) {
     kith_free(j->owned[i]); /* of a try that failed */
     kith_status status = kith_space_embed(j->ctx, &j->space, sets[i], i ? "b" : "a", j->options.skip_invalid,
-                                          &j->embedded[i], &j->owned[i]);
+                                          &j->embedded[i], &j->owned[i], &j->seen[i]);
     if (status)
       return status;
   }

@@ -42,10 +42,17 @@ double kith_space_limit(const kith_space *space, double eps);
 /* The distance to report for a size. */
 double kith_space_distance(const kith_space *space, double size);
 
+/* What a look at points would find: in a periodic box they have been looked at, to find their places. */
+typedef struct kith_seen {
+  bool known; /* there are rows, all of them valid, of at most KITH_MAX_AXES columns */
+  double min[KITH_MAX_AXES], max[KITH_MAX_AXES];
+} kith_seen;
+
 /* The points as they are joined. *out is the view itself where nothing changes, else a view of *owned, which
  * the caller releases with kith_free. Rows without a place in the space (NaN, a zero vector, a latitude beyond
- * the poles) are refused with KITH_ERR_POINTS, or become NaN if they are to be skipped. */
+ * the poles) are refused with KITH_ERR_POINTS, or become NaN if they are to be skipped. *seen is about *out. */
 kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const kith_points *points,
-                             const char *name, bool skip_invalid, kith_points *out, void **owned);
+                             const char *name, bool skip_invalid, kith_points *out, void **owned,
+                             kith_seen *seen);
 
 #endif
