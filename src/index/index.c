@@ -157,9 +157,12 @@ static void sort_items(build *b) {
 DEFINE_GATHER(gather_f32, float, float)
 DEFINE_GATHER(gather_f32_as_f64, float, double)
 DEFINE_GATHER(gather_f64, double, double)
+DEFINE_GATHER(gather_f64_as_f32, double, float)
 
 static void gather_column(const build *b, uint32_t c, const uint64_t range[2]) {
-  if (b->points->dtype == KITH_F64)
+  if (b->points->dtype == KITH_F64 && b->index->dtype == KITH_F32)
+    gather_f64_as_f32(b, c, range);
+  else if (b->points->dtype == KITH_F64)
     gather_f64(b, c, range);
   else if (b->index->dtype == KITH_F64)
     gather_f32_as_f64(b, c, range);
@@ -351,24 +354,28 @@ static kith_status allocate_sort(build *b) {
 
 kith_status kith_index_build(kith_context *ctx, const kith_points *points, const kith_grid *grid,
                              uint64_t invalid_rows, kith_dtype dtype, kith_index *index) {
-  return kith_index_build_ordered(ctx, points, grid, invalid_rows, dtype, NULL, index);
+  kith_index_plan plan = {.invalid_rows = invalid_rows, .dtype = dtype};
+  return kith_index_build_planned(ctx, points, grid, &plan, index);
 }
 
-kith_status kith_index_build_ordered(kith_context *ctx, const kith_points *points, const kith_grid *grid,
-                                     uint64_t invalid_rows, kith_dtype dtype, const uint32_t *order,
-                                     kith_index *index) {
+kith_status kith_index_build_planned(kith_context *ctx, const kith_points *points, const kith_grid *grid,
+                                     const kith_index_plan *plan, kith_index *index) {
   *index = (kith_index){.grid = grid,
-                        .dtype = dtype,
+                        .dtype = plan->dtype,
                         .dim = points->dim,
-                        .n = (uint32_t)(points->n - invalid_rows),
+                        .n = (uint32_t)(points->n - plan->invalid_rows),
                         .id_end = points->n};
+  if (points->dtype == KITH_F64 && plan->dtype == KITH_F32) {
+    index->rounded = points;
+    index->spread = plan->spread;
+  }
   index->stride = kith_index_stride(index->n);
   build b = {.ctx = ctx,
              .points = points,
              .grid = grid,
              .index = index,
-             .has_invalid = invalid_rows > 0,
-             .order = order};
+             .has_invalid = plan->invalid_rows > 0,
+             .order = plan->order};
   kith_status status;
   if ((status = allocate_points(&b)) || (status = allocate_sort(&b)))
     goto done;

@@ -38,6 +38,9 @@ typedef struct kith_index {
   uint32_t n_rows;
   uint64_t *row_number; /* n_rows */
   uint32_t *row_cell;   /* n_rows + 1: first cell of the row */
+  const kith_points
+      *rounded;  /* float64 points whose coordinates are rounded here; NULL: those here are exact */
+  double spread; /* of the rounded ones: no point is farther from the origin */
   uint32_t n_crowds;
   kith_crowd *crowds; /* n_crowds, ascending */
   double *crowd_box;  /* low[dim], high[dim] of each crowd */
@@ -51,11 +54,17 @@ enum { KITH_INDEX_SLACK = 64 };
 kith_status kith_index_build(kith_context *ctx, const kith_points *points, const kith_grid *grid,
                              uint64_t invalid_rows, kith_dtype dtype, kith_index *index);
 
-/* The same where somebody else has put the valid points in the order of the grid: `order` has their ids. If it
- * is not that order, they are sorted. */
-kith_status kith_index_build_ordered(kith_context *ctx, const kith_points *points, const kith_grid *grid,
-                                     uint64_t invalid_rows, kith_dtype dtype, const uint32_t *order,
-                                     kith_index *index);
+/* How an index is to be built, beside the points and their grid. */
+typedef struct kith_index_plan {
+  uint64_t invalid_rows;
+  kith_dtype dtype;      /* of the coordinates: that of the points, or KITH_F64; */
+  double spread;         /* or KITH_F32 for float64 points, rounded, no farther than this from the origin */
+  const uint32_t *order; /* the ids of the valid points, if somebody else has put them in the order of the grid;
+                            if it is not that order, they are sorted */
+} kith_index_plan;
+
+kith_status kith_index_build_planned(kith_context *ctx, const kith_points *points, const kith_grid *grid,
+                                     const kith_index_plan *plan, kith_index *index);
 
 /* The same for counting float32 points in one dimension: without ids, in half the memory. */
 kith_status kith_index_build_values(kith_context *ctx, const kith_points *points, const kith_grid *grid,

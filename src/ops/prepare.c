@@ -184,16 +184,64 @@ static kith_status choose(kith_join *j) {
   return KITH_OK;
 }
 
-static kith_dtype index_dtype(const kith_join *j) {
-  return j->a->dtype == KITH_F32 && j->b->dtype == KITH_F32 ? KITH_F32 : KITH_F64;
+static bool are_all(const kith_join *j, kith_dtype dtype) {
+  return j->a->dtype == dtype && j->b->dtype == dtype;
+}
+
+/* No point is farther from the origin. */
+static double find_spread(const kith_join *j) {
+  uint32_t dim = j->a->dim;
+  double square = 0;
+  for (uint32_t c = 0; c < dim; c++) {
+    double most = fmax(fabs(j->box[c]), fabs(j->box[dim + c]));
+    square += most * most;
+  }
+  return sqrt(square) * (1 + 0x1p-20);
+}
+
+/* What the filter may have to do with, in the coordinates of an index that are rounded: points, points moved to
+ * an image that comes within reach of the box, and differences folded where a side is short
+ * (docs/exactness.md). */
+static double find_widest(const kith_join *j) {
+  const double FOLDED = 129; /* eps: images.c folds no longer sides */
+  const kith_lattice *lattice = &j->space.lattice;
+  uint32_t dim = j->a->dim;
+  double square = 0;
+  double folded = 0;
+  for (uint32_t c = 0, i = 0; c < dim; c++) {
+    double most = fmax(fabs(j->box[c]), fabs(j->box[dim + c]));
+    if (i < lattice->n && lattice->axis[i] == c) {
+      double side = lattice->vector[i][i];
+      most = fmax(most, side);
+      folded += side <= FOLDED * j->predicate.reach ? side * side : 0;
+      i++;
+    }
+    square += (most + j->predicate.reach) * (most + j->predicate.reach);
+  }
+  return 2 * sqrt(square) + 2 * sqrt(folded);
+}
+
+/* Whether float64 points may be rounded in the index: if the filter can always be used, and is all that sees
+ * them there. */
+static bool may_round(const kith_join *j) {
+  const double WIDEST = 1000; /* eps: the filter goes up to 1024 */
+  const kith_lattice *lattice = &j->space.lattice;
+  bool has_ties = lattice->n > 0 && kith_lattice_doubt(lattice, j->predicate.limit) < j->predicate.limit;
+  bool plain = j->predicate.norm == KITH_NORM_2 && !j->limits && !j->in_ego_order && !has_ties;
+  return plain && are_all(j, KITH_F64) && j->a->dim > 1 && !j->on_gpu && !j->options.distances &&
+         j->predicate.filter && find_widest(j) <= WIDEST * sqrt(j->predicate.limit);
 }
 
 static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, const uint32_t *order,
                                kith_index *index) {
-  kith_dtype dtype = index_dtype(j);
-  if (j->count_only && !j->in_ego_order && !j->limits && points->dim == 1 && dtype == KITH_F32)
+  bool narrow = are_all(j, KITH_F32);
+  if (j->count_only && !j->in_ego_order && !j->limits && points->dim == 1 && narrow)
     return kith_index_build_values(j->ctx, points, &j->grid, invalid, index);
-  return kith_index_build_ordered(j->ctx, points, &j->grid, invalid, dtype, order, index);
+  kith_index_plan plan = {.invalid_rows = invalid,
+                          .dtype = narrow || may_round(j) ? KITH_F32 : KITH_F64,
+                          .spread = find_spread(j),
+                          .order = order};
+  return kith_index_build_planned(j->ctx, points, &j->grid, &plan, index);
 }
 
 static kith_status build_indexes(kith_join *j) {

@@ -399,3 +399,39 @@ void test_random_joins(void) {
   for (int m = 0; m < 3; m++)
     kith_context_destroy(contexts[m]);
 }
+
+/* Every second point is as far from the one before as eps, up to the last digits, in some direction. */
+static void fill_partners(cloud *c, double eps, uint64_t *rng) {
+  uint32_t dim = c->points.dim;
+  for (uint64_t i = 0; i < c->points.n; i++) {
+    double direction[8];
+    double square = 0;
+    for (uint32_t d = 0; d < dim; d++) {
+      direction[d] = random_unit(rng) - 0.5;
+      square += direction[d] * direction[d];
+    }
+    double length = eps * (1 + 0x1p-52 * ((double)random_below(rng, 9) - 4)) / sqrt(square);
+    for (uint32_t d = 0; d < dim; d++)
+      cloud_set(c, i, d, i % 2 ? cloud_get(c, i - 1, d) + length * direction[d] : random_unit(rng));
+  }
+}
+
+/* What float32 cannot tell, where coordinates are rounded to it. */
+void test_pairs_at_eps(void) {
+  static const double box[] = {1, 1, 1, 1, 1, 1, 1, 1};
+  kith_context *ctx = context_new(NULL, 2, 64 << 20);
+  for (unsigned number = 0; number < 42; number++) {
+    uint64_t rng = number;
+    cloud c = cloud_new(300, 2 + number % 7, KITH_F64);
+    double eps = 0.01 + 0.3 * random_unit(&rng);
+    fill_partners(&c, eps, &rng);
+    kith_join_options options = kith_join_options_init(eps);
+    if (number % 2 && c.points.dim <= 4) { /* the reference goes through all images */
+      options.box = box;
+      options.n_box = c.points.dim;
+    }
+    check_join(ctx, &c, &c, options, number);
+    cloud_free(&c);
+  }
+  kith_context_destroy(ctx);
+}

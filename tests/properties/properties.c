@@ -9,6 +9,7 @@
 int main(void) {
   test_answers();
   test_random_joins();
+  test_pairs_at_eps();
   test_no_context();
   test_cancel();
   test_failing_allocations();

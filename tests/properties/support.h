@@ -65,6 +65,7 @@ void collected_free(collected *all);
 /* The groups of tests. */
 void test_answers(void);
 void test_random_joins(void);
+void test_pairs_at_eps(void);
 void test_no_context(void);
 void test_cancel(void);
 void test_failing_allocations(void);

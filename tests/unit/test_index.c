@@ -535,9 +535,8 @@ static void check_directory(const kith_index *index) {
 /* An order that was given, right or wrong, leads to the same index. */
 static void check_ordered(const point_set *s, const kith_index *expected, const uint32_t *order) {
   kith_index index;
-  assert_int_equal(
-      kith_index_build_ordered(ctx, &s->view, expected->grid, s->invalid, expected->dtype, order, &index),
-      KITH_OK);
+  kith_index_plan plan = {.invalid_rows = s->invalid, .dtype = expected->dtype, .order = order};
+  assert_int_equal(kith_index_build_planned(ctx, &s->view, expected->grid, &plan, &index), KITH_OK);
   check_positions(&index, s);
   check_directory(&index);
   assert_memory_equal(index.ids, expected->ids, index.n * sizeof *index.ids);

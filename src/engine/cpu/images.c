@@ -1,6 +1,7 @@
 /* Images: see images.h. */
 #include "engine/cpu/images.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -126,7 +127,15 @@ void kith_images_open_sieve(kith_lane *lane) {
   }
 }
 
-/* The same for the box that says which candidates are looked up. */
+/* Where coordinates are rounded in the index, the cells of candidates are not. */
+static void widen_near_box(kith_lane *lane) {
+  for (uint32_t c = 0; c < lane->tile.dim && lane->spread > 0; c++) {
+    lane->near_box[c] -= 0x1p-22 * lane->spread;
+    lane->near_box[lane->tile.dim + c] += 0x1p-22 * lane->spread;
+  }
+}
+
+/* The box that says which candidates are looked up, along folded axes. */
 static void open_near_box(kith_lane *lane) {
   const kith_folds *folds = &lane->image.folds;
   for (uint32_t i = 0; i < folds->n; i++) {
@@ -170,7 +179,7 @@ static double center_on_moved(kith_lane *lane) {
       i++;
     }
   }
-  return sqrt(square) * (1 + 0x1p-20) + 0x1p-26 * rounding + lane->fold_spread;
+  return sqrt(square) * (1 + 0x1p-20) + 0x1p-26 * rounding + lane->spread + lane->fold_spread;
 }
 
 /* Coordinate c of a query as it is staged. */
@@ -262,6 +271,7 @@ static void sieve_by_near(kith_lane *lane) {
 static void stage_image(kith_lane *lane) {
   lane->filter =
       lane->may_filter && kith_predicate_narrow(&lane->predicate, lane->tile.dim, center_on_moved(lane));
+  assert(lane->filter || lane->spread == 0); /* rounded coordinates are for the filter only */
   if (lane->ties)
     widen_band(lane);
   lane->width = lane->filter ? sizeof(float) : lane->index_width;
@@ -288,6 +298,7 @@ static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
     memcpy(lane->near_box, lane->box, 2 * (size_t)lane->tile.dim * sizeof *lane->box);
   else
     bound_near(lane, near);
+  widen_near_box(lane);
   if (lane->sieves)
     sieve_by_near(lane);
   open_near_box(lane);

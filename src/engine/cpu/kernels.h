@@ -15,12 +15,18 @@ enum {
   KITH_CANDIDATE_ALIGN = 16, /* candidates are padded to a multiple of this */
 };
 
-/* Where the true coordinates of a tile are, if the staged ones are rounded: coordinate c of position p at
- * [c * stride + p]. */
+/* True coordinates of points, float or double: that of position p in dimension c is c * column and p * row
+ * bytes from `data`, or ids[p] * row, if there are ids. */
+typedef struct kith_true_points {
+  const char *data;
+  int64_t row, column;
+  const uint32_t *ids;
+} kith_true_points;
+
+/* Where the true coordinates of a tile are, if the staged ones are rounded. */
 typedef struct kith_truth {
-  const void *queries, *candidates; /* float or double */
+  kith_true_points queries, candidates;
   bool is_f64;
-  size_t query_stride, candidate_stride;
   const uint32_t *query_positions;
   const uint32_t *candidate_positions; /* of the staged candidates */
 } kith_truth;

@@ -304,17 +304,19 @@ INLINE double staged_size(const kith_tile *tile, uint32_t q, uint32_t j, uint32_
   return size;
 }
 
+static double true_coordinate(const kith_true_points *points, bool is_f64, uint32_t c, uint32_t position) {
+  int64_t row = points->ids ? points->ids[position] : position;
+  const void *at = points->data + row * points->row + c * points->column;
+  return is_f64 ? *(const double *)at : (double)*(const float *)at;
+}
+
 /* The definition for one pair whose staged coordinates are rounded. */
 static double true_size(const kith_truth *truth, const kith_image *image, uint32_t q, uint32_t j,
                         uint32_t dim) {
   double size = 0;
   for (uint32_t c = 0, i = 0; c < dim; c++) {
-    size_t at_q = c * truth->query_stride + truth->query_positions[q];
-    size_t at_j = c * truth->candidate_stride + truth->candidate_positions[j];
-    double t =
-        truth->is_f64
-            ? ((const double *)truth->queries)[at_q] - ((const double *)truth->candidates)[at_j]
-            : (double)((const float *)truth->queries)[at_q] - (double)((const float *)truth->candidates)[at_j];
+    double t = true_coordinate(&truth->queries, truth->is_f64, c, truth->query_positions[q]) -
+               true_coordinate(&truth->candidates, truth->is_f64, c, truth->candidate_positions[j]);
     if (image)
       t += image->shift[c];
     if (image && i < image->folds.n && image->folds.axis[i] == c)

@@ -4,6 +4,7 @@
 #include "engine/cpu/ego.h"
 #include "engine/cpu/images.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -120,13 +121,14 @@ static void choose_test(kith_lane *lane) {
   lane->tile.truth = NULL;
   lane->tile.image = NULL;
   bool is_f64 = lane->index_width > sizeof(float);
-  if (lane->filter && (is_f64 || lane->fold_spread > 0)) {
-    double spread = lane->fold_spread + (is_f64 ? center_on_queries(lane) : 0);
+  if (lane->filter && (is_f64 || lane->spread + lane->fold_spread > 0)) {
+    double spread = lane->spread + lane->fold_spread + (is_f64 ? center_on_queries(lane) : 0);
     lane->filter = kith_predicate_narrow(&lane->predicate, lane->tile.dim, spread);
     if (lane->filter)
       lane->width = sizeof(float);
     lane->tile.truth = lane->filter ? &lane->truth : NULL;
   }
+  assert(lane->filter || lane->spread == 0); /* rounded coordinates are for the filter only */
   kith_images_turn_home(lane);
   lane->needs_positions = lane->tile.truth || lane->ties;
 }
@@ -381,12 +383,15 @@ void kith_lane_find_box(kith_lane *lane) {
 
 /* Whether all points of two boxes belong together. The largest difference in each dimension goes through the
  * operations of the definition, in its order. Rounding is monotone, so no pair has a larger size: this needs no
- * margin, and is right for eps = 0 too. */
-static bool boxes_belong(const double *a, const double *b, uint32_t dim, kith_norm norm, double limit) {
+ * margin, and is right for eps = 0 too. Where coordinates are rounded in the index, differences may be larger
+ * by `rounding`. */
+static bool boxes_belong(const double *a, const double *b, const kith_lane *lane) {
+  uint32_t dim = lane->tile.dim;
+  double rounding = 0x1p-22 * lane->spread;
   double far = 0;
   for (uint32_t c = 0; c < dim; c++)
-    far = kith_norm_add(norm, far, fmax(a[dim + c] - b[c], b[dim + c] - a[c]));
-  return far <= limit;
+    far = kith_norm_add(lane->predicate.norm, far, fmax(a[dim + c] - b[c], b[dim + c] - a[c]) + rounding);
+  return far <= lane->least;
 }
 
 bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *crowd) {
@@ -404,8 +409,7 @@ bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *
   }
   kith_lane_find_box(lane);
   for (; low < index->n_crowds && index->crowds[low].begin < end; low++)
-    if (boxes_belong(lane->box, index->crowd_box + (size_t)low * 2 * index->dim, index->dim,
-                     lane->predicate.norm, lane->least)) {
+    if (boxes_belong(lane->box, index->crowd_box + (size_t)low * 2 * index->dim, lane)) {
       *crowd = index->crowds[low];
       crowd->begin = crowd->begin < begin ? begin : crowd->begin;
       crowd->end = crowd->end > end ? end : crowd->end;

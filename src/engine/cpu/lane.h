@@ -55,12 +55,14 @@ typedef struct kith_lane {
   kith_lattice unfolded; /* of the task's lattice, the axes along which there are images to turn to, */
   kith_shift turned;     /* the vector of it that the tile is turned to, */
   double *shift;         /* and the same per dimension */
-  double fold_spread;    /* how far the filter's queries are from their origin along the other axes, at most */
-  double *near_box;      /* around the queries that come within reach of an image: low[dim], high[dim] */
-  bool ties;             /* eps is so close to half of the box that a pair may have two images within it */
-  bool orders;           /* candidates are put in id order before they are tested */
-  bool needs_ids;        /* of the candidates: rows are filled, or pairs admitted by id */
-  kith_tile tile;        /* what the kernels see; points into the buffers below */
+  double spread; /* how far from the origin coordinates are that are rounded in the index, at most; 0: they are
+                    not */
+  double fold_spread; /* how far the filter's queries are from their origin along the other axes, at most */
+  double *near_box;   /* around the queries that come within reach of an image: low[dim], high[dim] */
+  bool ties;          /* eps is so close to half of the box that a pair may have two images within it */
+  bool orders;        /* candidates are put in id order before they are tested */
+  bool needs_ids;     /* of the candidates: rows are filled, or pairs admitted by id */
+  kith_tile tile;     /* what the kernels see; points into the buffers below */
   kith_query_tile queries;
   float starts[KITH_TILE_QUERIES];  /* less the limits of the queries, for the filter */
   double limits[KITH_TILE_QUERIES]; /* of the queries, by the definition */

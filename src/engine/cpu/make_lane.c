@@ -52,6 +52,15 @@ static lane_layout layout_lane(const kith_task *task) {
 
 size_t kith_lane_bytes(const kith_task *task) { return layout_lane(task).total; }
 
+/* Where the true coordinates of an index are. */
+static kith_true_points truth_of(const kith_index *index) {
+  int64_t width = index->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
+  if (!index->rounded)
+    return (kith_true_points){index->coords, width, (int64_t)index->stride * width, NULL};
+  const kith_points *points = index->rounded;
+  return (kith_true_points){points->data, points->row_stride, points->col_stride, index->ids};
+}
+
 void kith_lane_make(kith_lane *lane, const kith_task *task, kith_isa_level isa, char *buffer) {
   uint32_t dim = task->candidates->dim;
   lane_layout layout = layout_lane(task);
@@ -99,12 +108,11 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, kith_isa_level isa, 
                              .low = (float *)(buffer + layout.sieve),
                              .high = (float *)(buffer + layout.sieve) + dim,
                              .to_stride = layout.stride};
-  lane->truth = (kith_truth){.queries = task->queries->coords,
-                             .candidates = task->candidates->coords,
-                             .is_f64 = task->candidates->dtype == KITH_F64,
-                             .query_stride = task->queries->stride,
-                             .candidate_stride = task->candidates->stride,
+  lane->truth = (kith_truth){.queries = truth_of(task->queries),
+                             .candidates = truth_of(task->candidates),
+                             .is_f64 = task->candidates->dtype == KITH_F64 || task->candidates->rounded,
                              .query_positions = lane->queries.positions,
                              .candidate_positions = lane->candidate_positions};
+  lane->spread = task->candidates->spread;
   kith_images_open(lane);
 }
