@@ -192,7 +192,7 @@ static void unpack_keys(void *argument, uint64_t block) {
       items[i] >>= LOW_WORD;
 }
 
-/* The same for ids that were in order: gathers them, and finds their keys while the points are in cache. */
+/* Gathers a block of the order that was given, and finds its keys while the points are in cache. */
 static void gather_ordered(void *argument, uint64_t block) {
   const build *b = argument;
   uint64_t *items = b->items + block_begin(block);

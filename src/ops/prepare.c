@@ -188,14 +188,16 @@ static bool are_all(const kith_join *j, kith_dtype dtype) {
   return j->a->dtype == dtype && j->b->dtype == dtype;
 }
 
-/* No point is farther from the origin. */
+/* No point is farther from the origin in a dimension, */
+static double farthest_along(const kith_join *j, uint32_t c) {
+  return fmax(fabs(j->box[c]), fabs(j->box[j->a->dim + c]));
+}
+
+/* and in all of them. */
 static double find_spread(const kith_join *j) {
-  uint32_t dim = j->a->dim;
   double square = 0;
-  for (uint32_t c = 0; c < dim; c++) {
-    double most = fmax(fabs(j->box[c]), fabs(j->box[dim + c]));
-    square += most * most;
-  }
+  for (uint32_t c = 0; c < j->a->dim; c++)
+    square += farthest_along(j, c) * farthest_along(j, c);
   return sqrt(square) * (1 + 0x1p-20);
 }
 
@@ -203,17 +205,15 @@ static double find_spread(const kith_join *j) {
  * an image that comes within reach of the box, and differences folded where a side is short
  * (docs/exactness.md). */
 static double find_widest(const kith_join *j) {
-  const double FOLDED = 129; /* eps: images.c folds no longer sides */
   const kith_lattice *lattice = &j->space.lattice;
-  uint32_t dim = j->a->dim;
   double square = 0;
   double folded = 0;
-  for (uint32_t c = 0, i = 0; c < dim; c++) {
-    double most = fmax(fabs(j->box[c]), fabs(j->box[dim + c]));
+  for (uint32_t c = 0, i = 0; c < j->a->dim; c++) {
+    double most = farthest_along(j, c);
     if (i < lattice->n && lattice->axis[i] == c) {
       double side = lattice->vector[i][i];
       most = fmax(most, side);
-      folded += side <= FOLDED * j->predicate.reach ? side * side : 0;
+      folded += side <= KITH_WIDEST_FOLD * j->predicate.reach ? side * side : 0;
       i++;
     }
     square += (most + j->predicate.reach) * (most + j->predicate.reach);

@@ -131,7 +131,7 @@ static void expect_rates(const kith_join *j, kith_hybrid_spec *spec) {
 
 kith_status kith_join_prepare_shared(kith_join *j) {
   kith_hybrid_spec spec = {.n_rows = j->a->n, .partition = j->options.partition};
-  spec.one_sided = j->space.lattice.n > 0; /* the CPU folds some axes of a box, where a GPU looks at images */
+  spec.one_sided = j->space.lattice.n > 0; /* the CPU folds some axes of a box, where a GPU does not */
   if (j->options.on_device)
     return kith_fail(j->ctx, KITH_ERR_ARGUMENT,
                      "a table in the memory of a GPU is made by that GPU alone: choose the engine cuda and one "

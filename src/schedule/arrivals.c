@@ -57,8 +57,8 @@ static double find_pace(hybrid *h) {
   for (uint32_t i = 0; i < h->n_members; i++) {
     const member *m = &h->members[i];
     bool counts = !m->gone && !m->awaited;
-    known = known && (!counts || m->done.busy_seconds > 0);
-    sum += counts && m->done.busy_seconds > 0 ? m->work / m->done.busy_seconds : 0;
+    known = known && (!counts || kith_member_pace(m) > 0);
+    sum += counts ? kith_member_pace(m) : 0;
   }
   pthread_mutex_unlock(&h->lock);
   return known ? sum : 0;

@@ -29,6 +29,11 @@ typedef struct member {
   bool gone;
 } member;
 
+/* Work a second that a member has shown; 0: none yet. */
+static inline double kith_member_pace(const member *m) {
+  return m->done.busy_seconds > 0 ? m->work / m->done.busy_seconds : 0;
+}
+
 typedef struct hybrid {
   kith_engine base;
   kith_context *ctx;

@@ -17,8 +17,8 @@ static const uint64_t PAIRS_OF_GPU = 1 << 27;
 
 /* Work a second that a member has shown, or was said to do; 0: nobody knows. */
 static double rate_of(const member *m) {
-  double busy = m->done.busy_seconds;
-  return busy > 0 ? m->work / busy : m->public.rate;
+  double shown = kith_member_pace(m);
+  return shown > 0 ? shown : m->public.rate;
 }
 
 /* A slice is so much of a member's fair part of what is left, a lane: the rest is for when more is known. To a

@@ -5,7 +5,6 @@
 #include "space/degrees.h"
 #include "space/places.h"
 
-#include <pthread.h>
 #include <string.h>
 
 static const double DEGREES = 0x1.ca5dc1a63c1f8p+5; /* in a radian */
@@ -151,25 +150,7 @@ typedef struct embedding {
   double *to; /* n rows of space->dim */
   uint64_t shares;
   _Atomic uint64_t faults, first_fault; /* first: the lowest row */
-  pthread_mutex_t lock;
-  kith_seen *seen; /* under the lock */
 } embedding;
-
-static void see_nothing(kith_seen *seen) {
-  *seen = (kith_seen){.known = false};
-  for (uint32_t c = 0; c < KITH_MAX_AXES; c++) {
-    seen->min[c] = INFINITY;
-    seen->max[c] = -INFINITY;
-  }
-}
-
-/* Adds 0.0, which makes both zeros one, as in a summary. */
-static void see_bounds(kith_seen *seen, const double *min, const double *max, uint32_t dim) {
-  for (uint32_t c = 0; c < dim; c++) {
-    seen->min[c] = fmin(seen->min[c], min[c]) + 0.0;
-    seen->max[c] = fmax(seen->max[c], max[c]) + 0.0;
-  }
-}
 
 static void note_fault(embedding *e, uint64_t row) {
   atomic_fetch_add(&e->faults, 1);
@@ -221,20 +202,9 @@ static bool wrap_nearby(double *x, double side) {
   return nearby;
 }
 
-/* Bounds of rows of few columns. Those that are not valid have no bounds, and spoil what is seen. */
-static void bound_rows(const double *x, uint64_t n, uint32_t dim, double *min, double *max) {
-  for (uint64_t row = 0; row < n; row++)
-    for (uint32_t c = 0; c < dim; c++, x++) {
-      min[c] = *x < min[c] ? *x : min[c];
-      max[c] = *x > max[c] ? *x : max[c];
-    }
-}
-
 /* In a box most points stay where they are, or move by one side: only the others are looked at one by one. */
 static void embed_in_box(embedding *e, uint64_t begin, uint64_t end) {
   enum { BLOCK = 256 }; /* rows that are still in the cache when they are looked at */
-  kith_seen mine;
-  see_nothing(&mine);
   const kith_lattice *lattice = &e->space->lattice;
   uint32_t dim = e->space->dim;
   for (uint64_t at = begin; at < end; at += BLOCK) {
@@ -248,12 +218,7 @@ static void embed_in_box(embedding *e, uint64_t begin, uint64_t end) {
       if (!fits || (lattice->skewed && !kith_lattice_holds(lattice, x)))
         embed_one(e, row);
     }
-    if (dim <= KITH_MAX_AXES)
-      bound_rows(e->to + at * dim, stop - at, dim, mine.min, mine.max);
   }
-  pthread_mutex_lock(&e->lock);
-  see_bounds(e->seen, mine.min, mine.max, dim <= KITH_MAX_AXES ? dim : 0);
-  pthread_mutex_unlock(&e->lock);
 }
 
 /* The same for up to KITH_PLACES longitudes and latitudes, in vectors. */
@@ -330,8 +295,10 @@ static bool are_wrapped(kith_context *ctx, const kith_space *space, const kith_p
     inside = inside && summary.min[c] >= 0 && summary.max[c] < lattice->vector[i][i];
   }
   seen->known = inside && summary.invalid_rows == 0 && points->n > 0 && points->dim <= KITH_MAX_AXES;
-  if (seen->known)
-    see_bounds(seen, summary.min, summary.max, points->dim);
+  if (seen->known) {
+    memcpy(seen->min, summary.min, points->dim * sizeof *summary.min);
+    memcpy(seen->max, summary.max, points->dim * sizeof *summary.max);
+  }
   kith_free(min);
   return inside;
 }
@@ -378,13 +345,11 @@ kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const k
   enum { GRAIN = 4096 };
   *out = *points;
   *owned = NULL;
-  see_nothing(seen);
+  seen->known = false;
   embedding e = {.space = space,
                  .points = points,
                  .find_places = places_for(ctx->isa),
-                 .shares = kith_shares(ctx, points->n, GRAIN),
-                 .lock = PTHREAD_MUTEX_INITIALIZER,
-                 .seen = seen};
+                 .shares = kith_shares(ctx, points->n, GRAIN)};
   if (!kith_space_is_embedded(space)) {
     if (space->lattice.n == 0)
       return KITH_OK;
@@ -400,7 +365,5 @@ kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const k
   if (kith_cancelled(ctx))
     return kith_check_cancel(ctx);
   *out = kith_points_f64(e.to, points->n, space->dim);
-  bool bounded = !kith_space_is_embedded(space) && space->dim <= KITH_MAX_AXES;
-  seen->known = bounded && points->n > 0 && atomic_load(&e.faults) == 0;
   return atomic_load(&e.faults) && !skip_invalid ? refuse_row(ctx, &e, name) : KITH_OK;
 }

@@ -42,7 +42,7 @@ double kith_space_limit(const kith_space *space, double eps);
 /* The distance to report for a size. */
 double kith_space_distance(const kith_space *space, double size);
 
-/* What a look at points would find: in a periodic box they have been looked at, to find their places. */
+/* What a look at points would find: those of a periodic box that lie in it have been looked at, to see that. */
 typedef struct kith_seen {
   bool known; /* there are rows, all of them valid, of at most KITH_MAX_AXES columns */
   double min[KITH_MAX_AXES], max[KITH_MAX_AXES];

@@ -239,12 +239,12 @@ static double around(double side, uint64_t *rng) {
 }
 
 /* What was seen on the way is what a look at the points finds. */
-static void check_seen(kith_context *ctx, const kith_points *found, const kith_seen *seen) {
+static void check_seen(kith_context *ctx, const kith_points *found, const kith_seen *seen, bool known) {
   double min[3];
   double max[3];
   kith_points_summary summary = {.min = min, .max = max};
   kith_points_summarize(ctx, found, &summary);
-  assert_int_equal(seen->known, summary.invalid_rows == 0);
+  assert_int_equal(seen->known, known);
   for (int c = 0; seen->known && c < 3; c++) {
     assert_true(memcmp(&seen->min[c], &min[c], sizeof *min) == 0);
     assert_true(memcmp(&seen->max[c], &max[c], sizeof *max) == 0);
@@ -274,7 +274,7 @@ static void test_boxes_wrap(void **state) {
     kith_seen seen;
     assert_int_equal(kith_space_embed(ctx, &space, &points, "a", false, &found, &owned, &seen), KITH_OK);
     assert_non_null(owned);
-    check_seen(ctx, &found, &seen);
+    check_seen(ctx, &found, &seen, false); /* they were moved */
     for (int i = 0; i < N; i++) {
       assert_true(kith_lattice_wrap(&space.lattice, rows[i]));
       for (int c = 0; c < 3; c++) /* zeros may differ in sign, which no distance sees */
@@ -283,10 +283,10 @@ static void test_boxes_wrap(void **state) {
     kith_free(owned);
     assert_int_equal(kith_space_embed(ctx, &space, &points, "a", false, &found, &owned, &seen), KITH_OK);
     assert_null(owned); /* rows are in the box by now */
-    check_seen(ctx, &found, &seen);
+    check_seen(ctx, &found, &seen, true);
     rows[N - 1][0] = NAN;
     assert_int_equal(kith_space_embed(ctx, &space, &points, "a", true, &found, &owned, &seen), KITH_OK);
-    check_seen(ctx, &found, &seen);
+    check_seen(ctx, &found, &seen, false);
     kith_free(owned);
   }
   kith_context_destroy(ctx);

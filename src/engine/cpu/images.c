@@ -84,14 +84,13 @@ void kith_images_turn_home(kith_lane *lane) {
 /* ---- folds ---- */
 
 /* Whether the runs of a tile hold its candidates along an axis in every image: no run ends there, since there
- * is one cell, or two. Much wider boxes would take the filter's digits. */
+ * is one cell, or two. */
 static bool can_fold(const kith_lane *lane, uint32_t axis, double side) {
-  const double WIDEST = 128;
   const kith_grid *grid = lane->task->candidates->grid;
   for (uint32_t j = 0; j < grid->k; j++)
     if (grid->dims[j] == axis && grid->cells[j] > 2)
       return false;
-  return side <= WIDEST * lane->task->predicate->reach;
+  return side <= KITH_WIDEST_FOLD * lane->task->predicate->reach;
 }
 
 /* Divides the axes of a box without angles into those that are folded and those with images to turn to. */
