@@ -125,6 +125,9 @@ struct kith_engine {
   /* Cuts the queries into blocks, so that work may name them; NULL: it takes positions and lists only. The
    * arrays are the caller's to release, with kith_blocks_release, and stay until the engine is destroyed. */
   kith_status (*cut)(kith_engine *engine, kith_blocks *blocks);
+  /* Tells the candidates of the blocks, which may have to be waited for; NULL: cut has told them. */
+  kith_status (*weigh)(kith_engine *engine, kith_blocks *blocks);
+  double weigh_seconds; /* about how long that takes after cut */
   void (*destroy)(kith_engine *engine);
 };
 

@@ -338,6 +338,7 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
                          .no_reorder = opt->no_reorder,
                          .no_shortc = opt->no_shortc,
                          .shared = j->ctx->engine == KITH_ENGINE_HYBRID,
+                         .counts = j->count_only,
                          .kernel = opt->kernel,
                          .cells = opt->cells,
                          .order = opt->order,

@@ -27,7 +27,8 @@ static void note_arrival(hybrid *h, const member *m, double began) {
   kith_trace_add(h->ctx, &event);
 }
 
-static void admit(hybrid *h, member *m) {
+/* Makes a member, which then is there, or gone. */
+static kith_status bring(hybrid *h, member *m) {
   double began = kith_seconds();
   kith_engine *engine;
   kith_status status = make_member(h, m, &engine);
@@ -41,12 +42,24 @@ static void admit(hybrid *h, member *m) {
     kith_copy_message(h->ctx, m->done.failure, sizeof m->done.failure);
   }
   pthread_mutex_unlock(&h->lock);
-  if (!engine) {
-    kith_deque_leave(&h->deque, m->public.end);
-    return;
-  }
+  if (!engine)
+    return status;
   m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);
   note_arrival(h, m, began);
+  return KITH_OK;
+}
+
+/* If the GPU had to wait for the CPU's index instead, both would be idle about as long: it pays if most of that
+ * time goes by anyway. Somebody who takes as long to weigh blocks will take longer to join them. */
+kith_status kith_shared_make_early(hybrid *h) {
+  enum { PATIENCE = 2 };
+  double weighs = h->members[0].public.engine->weigh_seconds;
+  for (uint32_t i = 0; i < h->n_members; i++) {
+    member *m = &h->members[i];
+    if (m->awaited && m->public.make_seconds < PATIENCE * weighs && bring(h, m) == KITH_ERR_CANCELLED)
+      return KITH_ERR_CANCELLED;
+  }
+  return KITH_OK;
 }
 
 /* Work a second of all that are there; 0: some have not shown theirs. */
@@ -77,6 +90,12 @@ static bool is_needed(shared_run *r, const member *m) {
   double left = (double)kith_deque_left(&h->deque, m->public.end);
   return atomic_load(&r->running) == 0 ? !kith_deque_is_done(&h->deque)
                                        : left > find_pace(h) * m->public.make_seconds;
+}
+
+static void admit(hybrid *h, member *m) {
+  bring(h, m);
+  if (m->gone)
+    kith_deque_leave(&h->deque, m->public.end);
 }
 
 void kith_shared_admit(shared_run *r) {

@@ -248,9 +248,7 @@ static kith_status cut_the_same(hybrid *h, member *m) {
 }
 
 static kith_status prepare_member(hybrid *h, member *m) {
-  m->max_work = INFINITY;
-  memcpy(m->done.name, m->public.name, sizeof m->done.name);
-  if (m->awaited)
+  if (m->awaited || m->gone || m->lanes > 0) /* it comes later, or has just come, or has not */
     return KITH_OK;
   m->lanes = lanes_of(m);
   m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);
@@ -275,20 +273,30 @@ static void destroy(kith_engine *engine) {
   kith_free(h);
 }
 
-static kith_status prepare(hybrid *h) {
-  kith_engine *owner = h->members[0].public.engine;
-  kith_status status = owner->cut(owner, &h->blocks);
-  if (status || (status = kith_deque_make(h->ctx, &h->blocks, &h->deque)))
-    return status;
-  h->has_deque = true;
+static kith_status find_manners(hybrid *h) {
   for (uint32_t i = 0; i < h->n_members; i++) {
     member *m = &h->members[i];
+    m->max_work = INFINITY;
+    memcpy(m->done.name, m->public.name, sizeof m->done.name);
     m->awaited = !m->public.engine;
-    if (!m->awaited && m->public.engine->n_queries != owner->n_queries)
+    if (!m->awaited && m->public.engine->n_queries != h->base.n_queries)
       return kith_fail(h->ctx, KITH_ERR_UNSUPPORTED, "the engines differ in the queries that they see");
     m->manner = m->awaited ? TAKES_RANGES : manner_of(h, m->public.engine);
     h->one_sided = h->one_sided || m->manner == TAKES_LISTS;
   }
+  return KITH_OK;
+}
+
+static kith_status prepare(hybrid *h) {
+  kith_engine *owner = h->members[0].public.engine;
+  kith_status status = owner->cut(owner, &h->blocks);
+  if (status || (status = find_manners(h)) || (status = kith_shared_make_early(h)))
+    return status;
+  if (owner->weigh && (status = owner->weigh(owner, &h->blocks)))
+    return status;
+  if ((status = kith_deque_make(h->ctx, &h->blocks, &h->deque)))
+    return status;
+  h->has_deque = true;
   for (uint32_t i = 0; i < h->n_members && !status; i++)
     status = prepare_member(h, &h->members[i]);
   return status;

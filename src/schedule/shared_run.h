@@ -94,6 +94,10 @@ void kith_shared_run_lanes(shared_run *r);
 /* Whether an engine has its queries in the order of the blocks (arrivals.c). */
 bool kith_shared_has_order(const hybrid *h, const kith_engine *engine);
 
+/* Makes those that are awaited, if that takes hardly longer than the first member needs to weigh the blocks, as
+ * it does meanwhile. Fails only if the call was cancelled (arrivals.c). */
+kith_status kith_shared_make_early(hybrid *h);
+
 /* Makes those that are awaited, if they will be needed in this run; the caller's thread waits meanwhile
  * (arrivals.c).
  */

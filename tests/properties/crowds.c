@@ -189,8 +189,9 @@ static void test_long_rows(kith_context *ctx) {
   cloud_free(&a);
 }
 
-/* A crowd around a corner of a periodic box, among others with few neighbours: rows are collected, and those of
- * the crowd are too long for the buffers of a thread. With distances they are counted and filled. */
+/* A crowd around a corner of a periodic box, among others with few neighbours: rows are collected, and where
+ * memory is short, those of the crowd are too long for the buffers of a thread. With distances they are counted
+ * and filled. */
 static void test_long_rows_in_a_box(kith_context *ctx) {
   enum { CROWD = 1100, OTHERS = 12000, DIM = 6 };
   static const double BOX[DIM] = {1, 1, 1, 1, 1, 1};
@@ -225,6 +226,9 @@ void test_crowds(void) {
   kith_context *ctx = context_new(NULL, 2, 256 << 20);
   test_work(ctx);
   test_long_rows(ctx);
+  test_long_rows_in_a_box(ctx);
+  kith_context_destroy(ctx);
+  ctx = context_new(NULL, 2, 24 << 20);
   test_long_rows_in_a_box(ctx);
   kith_context_destroy(ctx);
   test_corners();

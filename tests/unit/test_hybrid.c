@@ -125,11 +125,17 @@ static kith_status cut_flaky(kith_engine *engine, kith_blocks *blocks) {
     return status;
   for (uint32_t b = 0; b < n; b++) {
     blocks->begin[b] = b * SIZE;
-    blocks->candidates[b] = random_bits(&f->rng) % 100000; /* any order is right */
   }
   blocks->begin[n] = engine->n_queries;
   memcpy(blocks->ids, f->inner->ids, engine->n_queries * sizeof *blocks->ids);
   f->blocks = *blocks;
+  return KITH_OK;
+}
+
+static kith_status weigh_flaky(kith_engine *engine, kith_blocks *blocks) {
+  flaky *f = (flaky *)engine;
+  for (uint32_t b = 0; b < blocks->n; b++)
+    blocks->candidates[b] = random_bits(&f->rng) % 100000; /* any order is right */
   return KITH_OK;
 }
 
@@ -186,6 +192,7 @@ static kith_engine *make_flaky(kith_context *ctx, kith_engine *inner, uint64_t s
                         .whole = true,
                         .run = run_flaky,
                         .cut = cut_flaky,
+                        .weigh = weigh_flaky,
                         .destroy = destroy_flaky},
                .ctx = ctx,
                .inner = inner,
@@ -462,19 +469,30 @@ static void a_fault_that_is_asked_for_comes(void **state) {
 
 /* ---- members that come later ----------------------------------------------------------------------------- */
 
-/* A flaky engine that breaks at some batch (0: never), and the CPU, which comes later and takes so long. */
-static void ask_with_arrival(arrival *a, uint64_t breaks, double seconds, const answers *expected,
+typedef struct arrival_case {
+  uint64_t breaks;        /* the flaky engine, at this batch; 0: never */
+  double weighs, seconds; /* how long it is said to weigh blocks, and how long the CPU takes to come */
+  uint32_t index_dims;    /* 2: the order of the blocks */
+  bool fails;
+  int made;
+  const char *failure; /* of the CPU */
+} arrival_case;
+
+/* A flaky engine, and the CPU, which comes later. */
+static void ask_with_arrival(arrival *a, const arrival_case *c, const answers *expected,
                              kith_join_report *report) {
   setup *s = a->s;
   kith_hybrid_spec spec = {.n_rows = N, .n_members = 2};
-  spec.members[0] = member(make_flaky(s->ctx, take_engine(s, 2), 5, 0, breaks), KITH_LIGHT_END, "flaky");
+  spec.members[0] = member(make_flaky(s->ctx, take_engine(s, 2), 5, 0, c->breaks), KITH_LIGHT_END, "flaky");
+  spec.members[0].engine->weigh_seconds = c->weighs;
   spec.members[1] = member(NULL, KITH_HEAVY_END, "cpu");
   spec.members[1].make = arrive;
   spec.members[1].user = a;
-  spec.members[1].make_seconds = seconds;
+  spec.members[1].make_seconds = c->seconds;
   kith_engine *hybrid;
   static answers found;
   assert_int_equal(kith_engine_hybrid_create(s->ctx, &spec, &hybrid), KITH_OK);
+  assert_int_equal(a->made, c->weighs > 0); /* before the others begin, or later */
   ask(s->ctx, hybrid, &found);
   assert_same(&found, expected);
   release(&found);
@@ -489,14 +507,7 @@ static void ask_with_arrival(arrival *a, uint64_t breaks, double seconds, const 
 static void who_comes_later_shares(void **state) {
   (void)state;
   const double SOON = 0, NEVER = 1e9;
-  static const struct {
-    uint64_t breaks;
-    double seconds;
-    uint32_t index_dims; /* 2: the order of the blocks */
-    bool fails;
-    int made;
-    const char *failure; /* of the CPU */
-  } cases[] = {
+  static const arrival_case cases[] = {
       {.breaks = 0, .seconds = SOON, .index_dims = 2, .made = 1},
       {.breaks = 1, .seconds = SOON, .index_dims = 2, .made = 1},
       {.breaks = 1, .seconds = NEVER, .index_dims = 2, .made = 1}, /* nobody else is left */
@@ -504,6 +515,10 @@ static void who_comes_later_shares(void **state) {
       {.breaks = 0, .seconds = NEVER, .index_dims = 2, .made = 0},
       {.breaks = 0, .seconds = SOON, .index_dims = 1, .made = 1, .failure = "order of the queries"},
       {.breaks = 0, .seconds = SOON, .index_dims = 2, .fails = true, .made = 1, .failure = "no room for it"},
+      {.breaks = 0, .weighs = NEVER, .seconds = NEVER, .index_dims = 2, .made = 1},
+      {.breaks = 1, .weighs = NEVER, .seconds = NEVER, .index_dims = 2, .made = 1},
+      {.weighs = 1, .seconds = SOON, .index_dims = 1, .made = 1, .failure = "order of the queries"},
+      {.weighs = 1, .seconds = SOON, .index_dims = 2, .fails = true, .made = 1, .failure = "no room for it"},
   };
   static setup s;
   static answers expected;
@@ -516,7 +531,7 @@ static void who_comes_later_shares(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     open_setup(&s, 3);
     arrival a = {.s = &s, .engine = take_engine(&s, cases[i].index_dims), .fails = cases[i].fails};
-    ask_with_arrival(&a, cases[i].breaks, cases[i].seconds, &expected, &report);
+    ask_with_arrival(&a, &cases[i], &expected, &report);
     assert_int_equal(a.made, cases[i].made);
     if (cases[i].failure)
       assert_non_null(strstr(report.engines[1].failure, cases[i].failure));

@@ -82,14 +82,14 @@ static void fill_staged(visit *v) {
 }
 
 static uint32_t *collected_row(const kith_lane *lane, uint32_t q) {
-  return lane->collected + (size_t)q * (KITH_COLLECT_LIMIT + lane->capacity);
+  return lane->collected + q * ((size_t)lane->collect_limit + lane->capacity);
 }
 
 /* A row may grow by `capacity` at every kernel: one that is already longer is given up. */
 static void check_collected(visit *v) {
   kith_lane *lane = v->lane;
   for (uint32_t q = 0; q < lane->tile.n_queries; q++)
-    if (lane->rows.next[q] - collected_row(lane, q) > KITH_COLLECT_LIMIT) {
+    if (lane->rows.next[q] - collected_row(lane, q) > lane->collect_limit) {
       v->too_long = true;
       lane->rows.next[q] = collected_row(lane, q);
     }
@@ -477,7 +477,7 @@ static void collect_long_rows(visit *v) {
   count_collected(v);
   v->too_long = false;
   for (uint32_t q = 0; q < lane->tile.n_queries; q++)
-    v->too_long = v->too_long || lane->degrees[q] > KITH_COLLECT_LIMIT;
+    v->too_long = v->too_long || lane->degrees[q] > lane->collect_limit;
   uint64_t at;
   if (reserve_rows(v, lane->degrees, &at))
     fill_collected(v, v->work->pool->ids + at);
@@ -573,8 +573,17 @@ static void destroy(kith_engine *engine) {
   kith_free(cpu);
 }
 
+/* Rows are collected at once up to a length for which memory is no concern. */
+static uint32_t choose_collect_limit(const kith_context *ctx) {
+  enum { LEAST = 1 << 10, MOST = 1 << 15, PART_OF_MEMORY = 64 };
+  uint64_t fits =
+      kith_memory_left(&ctx->memory) / PART_OF_MEMORY / ctx->threads / (KITH_TILE_QUERIES * sizeof(uint32_t));
+  return fits < LEAST ? LEAST : fits > MOST ? MOST : (uint32_t)fits;
+}
+
 kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kith_engine **out) {
-  size_t lane_bytes = kith_lane_bytes(task);
+  uint32_t collect_limit = choose_collect_limit(ctx);
+  size_t lane_bytes = kith_lane_bytes(task, collect_limit);
   *out = NULL;
   cpu_engine *cpu = kith_alloc(&ctx->memory, sizeof *cpu);
   if (!cpu)
@@ -596,7 +605,7 @@ kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kit
     return status;
   }
   for (uint32_t i = 0; i < ctx->threads; i++)
-    kith_lane_make(&cpu->lanes[i], &cpu->task, ctx->isa, (char *)cpu->buffers + i * lane_bytes);
+    kith_lane_make(&cpu->lanes[i], &cpu->task, collect_limit, ctx->isa, (char *)cpu->buffers + i * lane_bytes);
   *out = &cpu->base;
   return KITH_OK;
 }

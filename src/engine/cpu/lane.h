@@ -82,24 +82,24 @@ typedef struct kith_lane {
   struct kith_ego_walk *ego; /* NULL: the lane walks the rows of a grid, with these: */
   kith_cursor *cursors;      /* one per step */
   uint32_t row;              /* the query row that the cursors are set for; UINT32_MAX: none */
-  bool row_accepts;     /* in that row and those around it pairs may be accepted untested: cells are even, */
-  bool tile_accepts;    /* and those of the tile are too */
-  uint32_t cell;        /* the query cell where the last tile ended, if row is set */
-  uint32_t capacity;    /* candidates that fit; the buffers have room for a cache line more */
-  uint32_t *collected;  /* KITH_COLLECT_LIMIT + capacity ids for each query of the tile */
-  uint64_t id_window;   /* ids whose candidates could last be sorted at once */
-  uint64_t *sort_items; /* 2 * KITH_SORT_CAPACITY, if rows are to be in id order */
+  bool row_accepts;       /* in that row and those around it pairs may be accepted untested: cells are even, */
+  bool tile_accepts;      /* and those of the tile are too */
+  uint32_t cell;          /* the query cell where the last tile ended, if row is set */
+  uint32_t capacity;      /* candidates that fit; the buffers have room for a cache line more */
+  uint32_t collect_limit; /* neighbours that rows may have to be collected in the lane's buffers, */
+  uint32_t *collected;    /* which have room for that and `capacity` more, for each query of the tile */
+  uint64_t id_window;     /* ids whose candidates could last be sorted at once */
+  uint64_t *sort_items;   /* 2 * KITH_SORT_CAPACITY, if rows are to be in id order */
 } kith_lane;
 
 /* Candidates of a tile that can be put in id order at once; more are taken in windows of ids. */
 enum { KITH_SORT_CAPACITY = 16384 };
 
-/* Neighbours that rows may have to be collected in the lane's buffers. */
-enum { KITH_COLLECT_LIMIT = 1024 };
-
-/* A lane of a task, in so many bytes that are the caller's (make_lane.c). */
-size_t kith_lane_bytes(const kith_task *task);
-void kith_lane_make(kith_lane *lane, const kith_task *task, kith_isa_level isa, char *buffer);
+/* A lane of a task, in so many bytes that are the caller's (make_lane.c). It collects rows of up to so many
+ * neighbours at once, and looks for longer ones twice. */
+size_t kith_lane_bytes(const kith_task *task, uint32_t collect_limit);
+void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_limit, kith_isa_level isa,
+                    char *buffer);
 
 /* Candidates that fit in the staging buffers: about 24 KiB of float coordinates. */
 uint32_t kith_lane_capacity(uint32_t dim);

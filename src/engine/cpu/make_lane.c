@@ -28,7 +28,7 @@ static size_t coordinate_width(const kith_task *task) {
   return task->candidates->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
 }
 
-static lane_layout layout_lane(const kith_task *task) {
+static lane_layout layout_lane(const kith_task *task, uint32_t collect_limit) {
   uint32_t dim = task->candidates->dim;
   uint32_t capacity = kith_lane_capacity(dim);
   size_t width = coordinate_width(task);
@@ -44,13 +44,15 @@ static lane_layout layout_lane(const kith_task *task) {
   layout.shift = layout.near_box + round_up(2 * sizeof(double) * dim);
   layout.sieve = layout.shift + round_up(sizeof(double) * dim);
   layout.collected = layout.sieve + round_up(2 * sizeof(float) * dim);
-  size_t collected = sizeof(uint32_t) * (KITH_COLLECT_LIMIT + capacity) * KITH_TILE_QUERIES;
+  size_t collected = sizeof(uint32_t) * KITH_TILE_QUERIES * ((size_t)collect_limit + capacity);
   layout.sort_items = layout.collected + round_up(collected);
   layout.total = layout.sort_items + (task->sorted ? sizeof(uint64_t) * 2 * KITH_SORT_CAPACITY : 0);
   return layout;
 }
 
-size_t kith_lane_bytes(const kith_task *task) { return layout_lane(task).total; }
+size_t kith_lane_bytes(const kith_task *task, uint32_t collect_limit) {
+  return layout_lane(task, collect_limit).total;
+}
 
 /* Where the true coordinates of an index are. */
 static kith_true_points truth_of(const kith_index *index) {
@@ -61,9 +63,10 @@ static kith_true_points truth_of(const kith_index *index) {
   return (kith_true_points){points->data, points->row_stride, points->col_stride, index->ids};
 }
 
-void kith_lane_make(kith_lane *lane, const kith_task *task, kith_isa_level isa, char *buffer) {
+void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_limit, kith_isa_level isa,
+                    char *buffer) {
   uint32_t dim = task->candidates->dim;
-  lane_layout layout = layout_lane(task);
+  lane_layout layout = layout_lane(task, collect_limit);
   const kith_kernel_table *table = kernels_for(isa, task->predicate->norm);
   uint32_t entry = dim <= KITH_KERNEL_DIMS ? dim : 0;
   *lane = (kith_lane){
@@ -86,6 +89,7 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, kith_isa_level isa, 
       .own_run = task->stencil ? task->stencil->own : 0,
       .ego = task->ego ? (kith_ego_walk *)(buffer + layout.ego) : NULL,
       .cursors = (kith_cursor *)(buffer + layout.cursors),
+      .collect_limit = collect_limit,
       .collected = (uint32_t *)(buffer + layout.collected),
       .sort_items = (uint64_t *)(buffer + layout.sort_items),
       .row = UINT32_MAX,

@@ -156,11 +156,19 @@ kith_status join_cut(kith_cuda_join *join, uint32_t *n, kith_cuda_error *error) 
   });
 }
 
-kith_status join_blocks(kith_cuda_join *join, uint32_t *begin, uint64_t *candidates, uint32_t *ids,
+kith_status join_blocks(kith_cuda_join *join, uint32_t *begin, uint32_t *ids, double *weigh_seconds,
                         kith_cuda_error *error) {
   return guard(error, [&] {
     check(cudaSetDevice(join->session.device), "device");
-    join->blocks_to_host(begin, candidates, ids);
+    join->blocks_to_host(begin, ids);
+    *weigh_seconds = join->weigh_blocks();
+  });
+}
+
+kith_status join_weights(kith_cuda_join *join, uint64_t *candidates, kith_cuda_error *error) {
+  return guard(error, [&] {
+    check(cudaSetDevice(join->session.device), "device");
+    join->weights_to_host(candidates);
   });
 }
 
@@ -209,23 +217,10 @@ kith_status download(kith_cuda_session *session, void *to, const void *from, uin
 } // namespace
 
 const kith_cuda_api *kith_cuda_api_get(void) {
-  static const kith_cuda_api api = {KITH_CUDA_API_VERSION,
-                                    device_count,
-                                    device_describe,
-                                    session_create,
-                                    session_destroy,
-                                    join_create,
-                                    join_destroy,
-                                    join_count,
-                                    join_degrees,
-                                    join_offsets,
-                                    join_cut,
-                                    join_blocks,
-                                    join_batch,
-                                    join_fill,
-                                    join_table,
-                                    device_free,
-                                    upload,
-                                    download};
+  static const kith_cuda_api api = {KITH_CUDA_API_VERSION, device_count, device_describe, session_create,
+                                    session_destroy,       join_create,  join_destroy,    join_count,
+                                    join_degrees,          join_offsets, join_cut,        join_blocks,
+                                    join_weights,          join_batch,   join_fill,       join_table,
+                                    device_free,           upload,       download};
   return &api;
 }

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-enum { KITH_CUDA_API_VERSION = 8 };
+enum { KITH_CUDA_API_VERSION = 9 };
 
 typedef struct kith_cuda_error {
   char text[512];
@@ -47,6 +47,7 @@ typedef struct kith_cuda_spec {
   int no_reorder;      /* columns in the order of the input */
   int no_shortc;       /* distances are added up to the end */
   int shared;          /* with the CPU: the grid is to suit it, too */
+  int counts;          /* nothing but a total is asked for */
   kith_kernel kernel;
   kith_cells cells;           /* KITH_KERNEL_POINT */
   kith_order order;           /* likewise */
@@ -143,11 +144,13 @@ typedef struct kith_cuda_api {
   kith_status (*join_offsets)(kith_cuda_join *join, uint64_t *offsets, kith_cuda_tally *tally,
                               kith_cuda_error *error);
   /* For joins that are shared with other engines. Cuts the queries into blocks; then gives, for n blocks,
-   * begin[n + 1] positions, the candidates of each, and the ids of all positions: the arrays must stay. Pairs
-   * with (i, i) and in both orders for KITH_CUDA_COUNT. */
+   * begin[n + 1] positions and the ids of all positions: the arrays must stay. The GPU goes on to weigh the
+   * blocks, and the candidates of each are there after so many seconds, about. Pairs with (i, i) and in both
+   * orders for KITH_CUDA_COUNT. */
   kith_status (*join_cut)(kith_cuda_join *join, uint32_t *n, kith_cuda_error *error);
-  kith_status (*join_blocks)(kith_cuda_join *join, uint32_t *begin, uint64_t *candidates, uint32_t *ids,
+  kith_status (*join_blocks)(kith_cuda_join *join, uint32_t *begin, uint32_t *ids, double *weigh_seconds,
                              kith_cuda_error *error);
+  kith_status (*join_weights)(kith_cuda_join *join, uint64_t *candidates, kith_cuda_error *error);
   kith_status (*join_batch)(kith_cuda_join *join, const kith_cuda_batch *batch, kith_cuda_tally *tally,
                             kith_cuda_times *times, kith_cuda_error *error);
   /* After join_offsets. */

@@ -16,10 +16,10 @@ using namespace kith_cuda;
 
 namespace {
 
-/* The candidates of the queries of a tile, added to those of its block: a warp a tile. In a periodic box,
- * without those beyond its faces. */
-__global__ void weigh_tiles(const __grid_constant__ join_args args, uint32_t tiles_per_block,
-                            unsigned long long *candidates) {
+/* The candidates of the queries of a tile in the steps from the first one on, added to those of its block: a
+ * warp a tile. In a periodic box, without those beyond its faces. */
+__global__ void weigh_tiles(const __grid_constant__ join_args args, uint32_t first_step,
+                            uint32_t tiles_per_block, unsigned long long *candidates) {
   uint64_t tile = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
   if (tile >= args.n_tiles)
     return;
@@ -30,7 +30,7 @@ __global__ void weigh_tiles(const __grid_constant__ join_args args, uint32_t til
   uint32_t x_first = (uint32_t)(first & x_mask);
   uint32_t x_last = (uint32_t)(args.q_keys[end - 1] & x_mask);
   uint64_t sum = 0;
-  for (uint32_t s = threadIdx.x % 32; s < args.n_steps; s += 32) {
+  for (uint32_t s = first_step + threadIdx.x % 32; s < args.n_steps; s += 32) {
     int64_t row = (int64_t)(first >> args.grid.x_bits) + args.steps[s].row;
     if (row < 0)
       continue;
@@ -127,7 +127,7 @@ kith_cuda_batch_lane::~kith_cuda_batch_lane() {
 }
 
 uint32_t kith_cuda_join::cut_blocks() {
-  constexpr uint32_t BLOCKS = 8192, MOST_TILES = 64;
+  constexpr uint32_t BLOCKS = 16384, MOST_TILES = 64;
   if (dense || by_point())
     fail(KITH_ERR_UNSUPPORTED, "this kernel cannot share a join with other engines");
   blocks.tiles = std::clamp<uint32_t>(tiles.n / BLOCKS, 1, MOST_TILES);
@@ -141,37 +141,45 @@ uint32_t kith_cuda_join::cut_blocks() {
     check(cudaEventCreateWithFlags(&lane.done, cudaEventDisableTiming), "event");
     lane.total = session.make<totals>(1, "totals");
   }
-  weigh_blocks();
   session.patient = true;
   return blocks.n;
 }
 
-/* Nobody waits for it yet: the CPU may build its index meanwhile. */
-void kith_cuda_join::weigh_blocks() {
-  if (blocks.n == 0)
-    return;
-  blocks.weights = session.make<unsigned long long>(blocks.n, "the weights of blocks");
-  blocks.begins = session.make<uint32_t>(blocks.n + UINT64_C(1), "the blocks");
-  check(cudaMemsetAsync(blocks.weights.get(), 0, blocks.n * sizeof(unsigned long long), session.stream),
-        "blocks");
-  join_args args = arguments(DEGREES);
-  if (args.n_tiles > 0)
-    weigh_tiles<<<blocks_for((uint64_t)args.n_tiles * 32, THREADS), THREADS, 0, session.stream>>>(
-        args, blocks.tiles, blocks.weights.get());
-  begin_blocks<<<blocks_for(blocks.n + UINT64_C(1), THREADS), THREADS, 0, session.stream>>>(
-      tiles.begin.get(), tiles.n, blocks.tiles, blocks.n, blocks.begins.get());
-  check_launch("blocks");
-}
-
-void kith_cuda_join::blocks_to_host(uint32_t *begin, uint64_t *candidates, uint32_t *ids) {
+void kith_cuda_join::blocks_to_host(uint32_t *begin, uint32_t *ids) {
   blocks.begin = begin;
   blocks.ids = ids;
   begin[0] = 0;
   if (blocks.n == 0)
     return;
-  copy_to_host(session, candidates, blocks.weights.get(), blocks.n * sizeof(uint64_t));
-  copy_to_host(session, begin, blocks.begins.get(), (blocks.n + UINT64_C(1)) * sizeof(uint32_t));
+  uint64_t n_begins = blocks.n + UINT64_C(1);
+  auto begins = session.make<uint32_t>(n_begins, "the blocks");
+  begin_blocks<<<blocks_for(n_begins, THREADS), THREADS, 0, session.stream>>>(
+      tiles.begin.get(), tiles.n, blocks.tiles, blocks.n, begins.get());
+  check_launch("blocks");
+  copy_to_host(session, begin, begins.get(), n_begins * sizeof(uint32_t));
   copy_to_host(session, ids, queries().ids.get(), queries().n * sizeof(uint32_t));
+}
+
+/* Nobody waits for it yet: the CPU may build its index meanwhile. Tells how long it takes, about. */
+double kith_cuda_join::weigh_blocks() {
+  constexpr double SECONDS = 5.5e-8; /* for 32 steps of a tile, on one multiprocessor */
+  if (blocks.n == 0)
+    return 0;
+  blocks.weights = session.make<unsigned long long>(blocks.n, "the weights of blocks");
+  check(cudaMemsetAsync(blocks.weights.get(), 0, blocks.n * sizeof(unsigned long long), session.stream),
+        "blocks");
+  join_args args = arguments(DEGREES);
+  uint32_t first_step = meets_once(spec) && spec.lattice.n == 0 ? args.own_step : 0;
+  if (args.n_tiles > 0)
+    weigh_tiles<<<blocks_for((uint64_t)args.n_tiles * 32, THREADS), THREADS, 0, session.stream>>>(
+        args, first_step, blocks.tiles, blocks.weights.get());
+  check_launch("blocks");
+  return SECONDS * args.n_tiles * ((args.n_steps - first_step + 31) / 32) / session.multiprocessors;
+}
+
+void kith_cuda_join::weights_to_host(uint64_t *candidates) {
+  if (blocks.n > 0)
+    copy_to_host(session, candidates, blocks.weights.get(), blocks.n * sizeof(uint64_t));
 }
 
 /* ---- a batch -------------------------------------------------------------------------------------------- */

@@ -169,9 +169,8 @@ typedef struct cuda_engine {
   kith_cuda_join *join;
   uint64_t n_rows;
   kith_space space;
-  bool has_cut;       /* blocks, */
-  uint32_t n_blocks;  /* so many, of a join that is shared; */
-  kith_blocks blocks; /* they are the caller's */
+  kith_blocks blocks; /* of a join that is shared, once they are cut; */
+  bool gave_blocks;   /* their arrays are the caller's */
   uint32_t track;     /* of the trace: transfers */
 } cuda_engine;
 
@@ -212,25 +211,33 @@ static void convert_sizes(const cuda_engine *cuda, double *sizes, uint64_t n) {
 /* ---- blocks, where the join is shared -------------------------------------------------------------------- */
 
 /* The GPU has begun to weigh them when this returns. */
-static kith_status begin_cut(cuda_engine *cuda) {
+static kith_status cut_blocks(cuda_engine *cuda) {
   kith_cuda_error error = {""};
-  if (cuda->has_cut)
-    return KITH_OK;
-  kith_status status = cuda->api->join_cut(cuda->join, &cuda->n_blocks, &error);
-  cuda->has_cut = !status;
+  uint32_t n = 0;
+  kith_status status = cuda->api->join_cut(cuda->join, &n, &error);
+  if (status)
+    return finish(cuda, status, &error);
+  if ((status = kith_blocks_allocate(cuda->ctx, n, cuda->base.n_queries, &cuda->blocks)))
+    return status;
+  status = cuda->api->join_blocks(cuda->join, cuda->blocks.begin, cuda->blocks.ids, &cuda->base.weigh_seconds,
+                                  &error);
   return finish(cuda, status, &error);
 }
 
 static kith_status cut(kith_engine *engine, kith_blocks *blocks) {
   cuda_engine *cuda = (cuda_engine *)engine;
-  kith_cuda_error error = {""};
-  kith_status status = begin_cut(cuda);
-  if (status || (status = kith_blocks_allocate(cuda->ctx, cuda->n_blocks, engine->n_queries, blocks)))
-    return status;
-  status = cuda->api->join_blocks(cuda->join, blocks->begin, blocks->candidates, blocks->ids, &error);
+  kith_status status = cuda->blocks.begin ? KITH_OK : cut_blocks(cuda);
   if (status)
-    kith_blocks_release(blocks);
-  cuda->blocks = *blocks;
+    return status;
+  *blocks = cuda->blocks;
+  cuda->gave_blocks = true;
+  return KITH_OK;
+}
+
+static kith_status weigh(kith_engine *engine, kith_blocks *blocks) {
+  cuda_engine *cuda = (cuda_engine *)engine;
+  kith_cuda_error error = {""};
+  kith_status status = cuda->api->join_weights(cuda->join, blocks->candidates, &error);
   return finish(cuda, status, &error);
 }
 
@@ -382,6 +389,8 @@ kith_status kith_device_read(kith_context *ctx, const void *device_memory, void 
 static void destroy(kith_engine *engine) {
   cuda_engine *cuda = (cuda_engine *)engine;
   cuda->api->join_destroy(cuda->join);
+  if (!cuda->gave_blocks)
+    kith_blocks_release(&cuda->blocks);
   kith_free(cuda);
 }
 
@@ -400,6 +409,7 @@ kith_status kith_engine_cuda_create(kith_context *ctx, uint32_t gpu, const kith_
                                  .run = run,
                                  .offsets = offsets,
                                  .cut = cut,
+                                 .weigh = weigh,
                                  .destroy = destroy},
                         .ctx = ctx,
                         .api = kith_cuda_load(NULL),
@@ -422,7 +432,7 @@ kith_status kith_engine_cuda_create(kith_context *ctx, uint32_t gpu, const kith_
   snprintf(name, sizeof name, "cuda %u transfers", gpu);
   cuda->track = kith_trace_tracks(ctx, name, 1);
   bool will_share = spec->shared && !info->dense && spec->kernel != KITH_KERNEL_POINT;
-  if (will_share && (status = begin_cut(cuda))) {
+  if (will_share && (status = cut_blocks(cuda))) {
     destroy(&cuda->base);
     return status;
   }

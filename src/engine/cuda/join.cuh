@@ -69,8 +69,7 @@ struct kith_cuda_blocks {
   std::mutex queueing;             /* for who puts work on the stream, and allocates or releases for it */
   std::mutex moving;               /* for who uses the ring of transfers; taken before the other */
   std::mutex boxed;                /* for a whole batch, where there are images; taken first */
-  kith_cuda::buffer<unsigned long long> weights; /* the candidates of each; */
-  kith_cuda::buffer<uint32_t> begins;            /* n + 1 */
+  kith_cuda::buffer<unsigned long long> weights; /* the candidates of each */
   kith_cuda::buffer<uint64_t> places;            /* by id: where the rows of a batch begin in it */
   kith_cuda::buffer<uint64_t> table;             /* where the rows begin in the table, */
   uint64_t run = 0;                              /* which is that of this run */
@@ -117,7 +116,9 @@ struct kith_cuda_join {
   void rows_to_host(const kith_cuda_rows &rows);
   void table_on_device(kith_table *table, kith_cuda_tally *tally);
   uint32_t cut_blocks();
-  void blocks_to_host(uint32_t *begin, uint64_t *candidates, uint32_t *ids);
+  void blocks_to_host(uint32_t *begin, uint32_t *ids);
+  double weigh_blocks();
+  void weights_to_host(uint64_t *candidates);
   void run_batch(const kith_cuda_batch &batch, kith_cuda_tally *tally, kith_cuda_times *times);
 
   const kith_cuda::cell_index &queries() const { return spec.one_set ? index_b : index_a; }
@@ -132,7 +133,6 @@ private:
   /* Of candidates, around a periodic box. */
   bool has_images() const { return spec.lattice.n > 0 && !plan.wraps; }
   bool is_general() const { return kith_cuda::needs_general(spec); }
-  void weigh_blocks(); /* batch.cu */
   void describe(kith_cuda_info &info, const uint64_t invalid[2]) const;
   void make_dense();
   kith_cuda::join_args arguments(kith_cuda::operation op) const;

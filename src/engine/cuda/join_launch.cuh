@@ -9,11 +9,12 @@ namespace kith_cuda {
 template <int D, typename T, int G, space_kind KIND>
 void launch_operation(const join_args &args, operation op, cudaStream_t stream) {
   constexpr operation COLLECT_OR_COUNT = collects(D ? D : 9) ? COLLECT : DEGREES;
+  constexpr int G_TO_COUNT = counts_in_small_tiles(D) ? G : 32;
   unsigned blocks = blocks_for(args.n_tiles, WARPS);
   if (blocks == 0)
     return;
   if (op == COUNT)
-    join_tile<D, T, G, COUNT, KIND><<<blocks, 32 * WARPS, 0, stream>>>(args);
+    join_tile<D, T, G_TO_COUNT, COUNT, KIND><<<blocks, 32 * WARPS, 0, stream>>>(args);
   else if (op == DEGREES)
     join_tile<D, T, G, DEGREES, KIND><<<blocks, 32 * WARPS, 0, stream>>>(args);
   else if (op == COLLECT)

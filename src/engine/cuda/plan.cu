@@ -242,7 +242,8 @@ struct option {
 constexpr double COST_FIND = 300; /* the runs of 32 steps */
 constexpr double COST_TILE = 700;
 constexpr double COST_LOAD = 25; /* 32 candidates */
-constexpr double COST_TEST = 17; /* 32 tests to count and again to fill, beside four instructions a dimension */
+constexpr double COST_TEST = 17; /* 32 tests, beside four instructions a dimension: to count and to fill; */
+constexpr double COST_COUNT = 4; /* beside two of them: to count only */
 constexpr double COST_COPY = 6;  /* 32 pairs accepted untested */
 constexpr double COST_TURN = 5;  /* a column of 32 candidates, for tiles whose rows wrap around, */
 constexpr double COST_WRAP = 2;  /* to which finding runs costs so much more than to others */
@@ -251,6 +252,8 @@ struct setting {
   uint32_t dim;
   kith_norm norm;
   bool accepts;      /* pairs may be accepted untested */
+  bool counts;       /* nothing but a total is asked for, */
+  bool once;         /* and of the stencil only the half that comes after the query is looked at */
   double row_length; /* of the even box, in units of the reach */
   double border;     /* the share of tiles whose rows wrap around */
 };
@@ -275,7 +278,7 @@ double near_share(kith_norm norm, uint32_t k, double side, double length, const 
 }
 
 /* Predicts the cost of one choice. `window` sampled candidates lie within the reach along the rows and in the
- * stencil's rows. Everything is done twice: to count, and to fill. */
+ * stencil's rows. For a table everything is done twice: to count, and to fill. */
 option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double window) {
   double side = SIDES[s];
   const shape &shape = shape_of(setting.norm, k, s);
@@ -293,8 +296,12 @@ option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double wi
   double load =
       COST_LOAD + (2 + COST_TURN * setting.border) * setting.dim + (sieves ? 5 * setting.dim + 10 : 0);
   double find = ceil(shape.steps / 32) * COST_FIND * (1 + COST_WRAP * setting.border);
-  double per_tile = 2 * (loaded / 32 * load + find + COST_TILE) +
-                    tested / 32 * queries * (4 * setting.dim + COST_TEST) + inside * queries / 32 * COST_COPY;
+  double met = setting.once ? 0.5 : 1;
+  double pass = met * (loaded / 32 * load + find) + COST_TILE;
+  double tests = met * tested / 32 * queries;
+  double per_tile = setting.counts
+                        ? pass + tests * (2 * setting.dim + COST_COUNT)
+                        : 2 * pass + tests * (4 * setting.dim + COST_TEST) + inside * queries / 32 * COST_COPY;
   option o;
   o.k = k;
   o.side = side;
@@ -528,8 +535,14 @@ constexpr double SHARED_SIDE = 0.25;
 /* The cheapest choice that cuts so many dimensions, or more; `border`: as in a setting. */
 option planner::choose(const std::vector<double> &counts, uint32_t least_dims, double border) {
   uint32_t d = grid_spec.dims[0];
-  setting setting{dim, spec.predicate.norm, !spec.limits && !has_ties(spec),
-                  std::max((high[d] - low[d]) / spec.predicate.reach, 1.0), border};
+  double row_length = std::max((high[d] - low[d]) / spec.predicate.reach, 1.0);
+  setting setting{dim,
+                  spec.predicate.norm,
+                  !spec.limits && !has_ties(spec),
+                  spec.counts != 0,
+                  meets_once(spec),
+                  row_length,
+                  border};
   option best;
   best.candidates = (double)b.n;
   for (uint32_t k = least_dims; k <= grid_spec.k; k++)
@@ -537,8 +550,8 @@ option planner::choose(const std::vector<double> &counts, uint32_t least_dims, d
       for (uint32_t queries : {small_tile(dim <= 8 ? dim : 0), 32U}) {
         if ((spec.index_dims && k != spec.index_dims) || rows_of(k, SIDES[s]) > MAX_ROWS)
           continue;
-        if (queries < 32 && needs_general(spec)) /* its kernels hold 32 */
-          continue;
+        if (queries < 32 && (needs_general(spec) || (spec.counts && !counts_in_small_tiles(dim))))
+          continue; /* those kernels hold 32 */
         if (spec.shared && SIDES[s] < SHARED_SIDE)
           continue;
         option o = weigh(setting, k, s, queries, counts[(k - 1) * N_SIDES + s]);

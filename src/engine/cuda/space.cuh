@@ -19,6 +19,9 @@ inline bool needs_general(const kith_cuda_spec &spec) {
   return spec.predicate.norm != KITH_NORM_2 || spec.limits || has_ties(spec);
 }
 
+/* Whether each pair is looked at once, from the side of the query that comes first. */
+inline bool meets_once(const kith_cuda_spec &spec) { return spec.counts && spec.one_set && !spec.limits; }
+
 /* Whether the rows of a grid may wrap around a periodic box; else candidates near its faces have images.
  * Without ties the reach is less than half of every side, whatever the rounding. */
 inline bool may_wrap(const kith_cuda_spec &spec) {

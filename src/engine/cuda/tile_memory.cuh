@@ -19,6 +19,9 @@ constexpr bool prunes(uint32_t dim) { return dim >= 4; }
 /* Queries in a small tile: fewer candidates for each of them, more work to find those. */
 constexpr uint32_t small_tile(uint32_t dim) { return dim >= 1 && dim <= 3 ? 8 : 16; }
 
+/* Counting keeps nothing of a query: up to 8 dimensions, small tiles never pay there. (0: any dimension.) */
+constexpr bool counts_in_small_tiles(uint32_t dim) { return dim == 0 || dim > 8; }
+
 /* Coordinates of a query in shared memory, padded for wide loads. */
 template <int D> constexpr int padded = D <= 1 ? 1 : D <= 2 ? 2 : D <= 4 ? 4 : 8;
 
