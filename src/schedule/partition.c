@@ -41,16 +41,22 @@ static kith_status run_sample_at_once(shared_run *r, const member *m, uint32_t l
   return status;
 }
 
+/* Threads run the entries next to the sample's first: cores are slower when all of them work, which takes a
+ * while to begin. */
 static kith_status run_sample_entries(shared_run *r, member *m, uint32_t number, uint32_t lane,
                                       kith_tally *tally) {
   sample *s = &r->sample;
   kith_work work = *r->work;
   kith_status status = KITH_OK;
-  uint32_t i;
-  while (!status && (i = number + atomic_fetch_add(&s->next[number], 1) * r->h->n_members) < s->n) {
+  uint32_t own = (s->n - number + r->h->n_members - 1) / r->h->n_members;
+  uint32_t turn;
+  while (!status && (turn = atomic_fetch_add(&s->next[number], 1)) < 2 * own) {
+    bool counts = turn >= own;
+    uint32_t i = number + turn % own * r->h->n_members;
     double began = kith_seconds();
-    status = kith_shared_run_block(r->h, m, lane, &work, s->entries[i], tally);
-    s->entry_seconds[i] = kith_seconds() - began;
+    status = kith_shared_run_block(r->h, m, lane, &work, s->entries[i] + (counts ? 0 : 1), tally);
+    if (counts)
+      s->entry_seconds[i] = kith_seconds() - began;
   }
   return status;
 }
@@ -60,14 +66,9 @@ static void run_sample(shared_run *r, member *m, uint32_t lane, bool reports) {
   (void)reports;
   uint32_t number = (uint32_t)(m - r->h->members);
   kith_tally tally = {0};
-  double began = kith_seconds();
   kith_status status = m->manner == TAKES_BLOCKS ? run_sample_at_once(r, m, lane, &tally)
                                                  : run_sample_entries(r, m, number, lane, &tally);
-  const double *halves = r->sample.half_seconds[number];
   pthread_mutex_lock(&r->h->lock);
-  r->sample.seconds[number] += m->manner != TAKES_BLOCKS ? (kith_seconds() - began) / m->lanes
-                               : lane == 0               ? halves[0] + halves[1]
-                                                         : 0;
   r->sample.failed[number] = r->sample.failed[number] || status;
   pthread_mutex_unlock(&r->h->lock);
 }
@@ -88,14 +89,25 @@ static bool took_part(const shared_run *r, uint32_t number) {
   return !r->h->members[number].gone && !r->sample.failed[number];
 }
 
+/* Seconds that a member took for its part of the sample. */
+static double sampled_seconds(const shared_run *r, uint32_t number) {
+  const sample *s = &r->sample;
+  if (r->h->members[number].manner == TAKES_BLOCKS)
+    return s->half_seconds[number][0] + s->half_seconds[number][1];
+  double seconds = 0;
+  for (uint32_t i = number; i < s->n; i += r->h->n_members)
+    seconds += s->entry_seconds[i];
+  return seconds / r->h->members[number].lanes;
+}
+
 /* The part of the heavy end, by how fast everybody did the sample. */
 static double find_share(const shared_run *r) {
   const sample *s = &r->sample;
   kith_hybrid_spec spec = {0};
   for (uint32_t i = 0; i < r->h->n_members; i++)
     if (took_part(r, i))
-      spec.members[spec.n_members++] = (kith_member){.end = r->h->members[i].public.end,
-                                                     .rate = sampled_work(r, i, 0, s->n) / s->seconds[i]};
+      spec.members[spec.n_members++] = (kith_member){
+          .end = r->h->members[i].public.end, .rate = sampled_work(r, i, 0, s->n) / sampled_seconds(r, i)};
   return kith_hybrid_share(&spec);
 }
 

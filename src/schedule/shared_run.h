@@ -59,7 +59,6 @@ typedef struct sample {
   uint32_t n;
   uint32_t entries[SAMPLES];
   _Atomic uint32_t next[KITH_MAX_MEMBERS]; /* of the entries of each member */
-  double seconds[KITH_MAX_MEMBERS];
   double half_seconds[KITH_MAX_MEMBERS]
                      [2];        /* for the heavy half, and the light one, where they are run at once */
   double entry_seconds[SAMPLES]; /* of a lane, where entries are run one by one */
