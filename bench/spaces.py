@@ -1,7 +1,8 @@
 """Metrics and boxes beside the Euclidean metric in open space: spaces.py BUILD [--engine cpu|cuda] [--sets 3D] [--json OUT]
 
-Every metric gets the eps at which it finds about as many pairs as the Euclidean one, and every box the eps of open
-space, so that ratios compare equal answers. Both sides of a ratio take turns, and each counts with its fastest run.
+Every metric gets the eps at which it finds about as many pairs as the Euclidean one (or, with --same-eps, its eps),
+and every box the eps of open space, so that ratios compare equal answers. Both sides of a ratio take turns, and each
+counts with its fastest run.
 Needs nothing but Python: it runs where the GPU is.
 """
 import argparse
@@ -32,7 +33,7 @@ SPHERE_EPS = (0.1, 0.5)  # degrees
 
 
 def run(options, path, eps, what, space, repeats):
-    return bench(options.build, path, eps, what, repeats, [options.engine, space])
+    return bench(options.build, path, eps, what, repeats, [options.engine, space], options.limit)
 
 
 def known_eps(path):
@@ -83,7 +84,8 @@ def measure(options, name, path, eps, whats, spaces):
     """Rows for the points of one file."""
     pairs = None
     for space in spaces:
-        mine = eps if space.startswith("box") else options.known.get((f"{name} {eps:g}", space))
+        same = options.same_eps or space.startswith("box")
+        mine = eps if same else options.known.get((f"{name} {eps:g}", space))
         if not mine:
             pairs = pairs or run(options, path, eps, "count", "euclidean", 1)["pairs"]
             mine = matching_eps(options, path, space, pairs, start_eps(space, eps))
@@ -183,6 +185,8 @@ def main():
     arguments.add_argument("--rounds", type=int, default=3, help="programs of each side")
     arguments.add_argument("--less", type=int, default=1, help="so many times fewer points: to see that it works")
     arguments.add_argument("--eps-from", type=pathlib.Path, help="what an earlier run left: with the eps of its metrics")
+    arguments.add_argument("--same-eps", action="store_true", help="the eps of the Euclidean metric for all")
+    arguments.add_argument("--limit", type=float, default=60, help="seconds that a program may take")
     arguments.add_argument("--commit", default="unknown", help="what was measured")
     options = arguments.parse_args()
     options.build = options.build.resolve()

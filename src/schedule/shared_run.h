@@ -54,14 +54,14 @@ typedef struct hybrid {
 
 /* Entries, here and there in the deque, that are run before a fixed partition is chosen: each by one member, in
  * turns. They are run again afterwards, by whoever gets them. */
-enum { SAMPLES = 256 };
+enum { SAMPLES = 512 };
 typedef struct sample {
   uint32_t n;
   uint32_t entries[SAMPLES];
-  _Atomic uint32_t next[KITH_MAX_MEMBERS]; /* of the entries of each member */
-  double half_seconds[KITH_MAX_MEMBERS]
-                     [2];        /* for the heavy half, and the light one, where they are run at once */
-  double entry_seconds[SAMPLES]; /* of a lane, where entries are run one by one */
+  _Atomic uint32_t next[KITH_MAX_MEMBERS];  /* of the entries of each member */
+  double half_seconds[KITH_MAX_MEMBERS][2]; /* for the heavy half, and the light one, where they are run at
+                                               once, beside what any batch takes */
+  double entry_seconds[SAMPLES];            /* of a lane, where entries are run one by one */
   bool failed[KITH_MAX_MEMBERS];
 } sample;
 
