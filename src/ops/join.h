@@ -34,7 +34,7 @@ typedef struct kith_join {
   void *owned[2];
   kith_seen seen[2]; /* of a, and of b */
   bool one_set;
-  bool count_only; /* nothing but a total is asked for: ids are not needed */
+  bool count_only; /* nothing but a total is asked for: ids are not needed, unless the join is shared */
   kith_predicate predicate;
   double *limits; /* by row of a, where each has its own; NULL: the predicate's */
   double *box;    /* min[dim], max[dim] of both sets, then of b alone */

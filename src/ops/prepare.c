@@ -235,7 +235,7 @@ static bool may_round(const kith_join *j) {
 static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, const uint32_t *order,
                                kith_index *index) {
   bool narrow = are_all(j, KITH_F32);
-  if (j->count_only && !j->in_ego_order && !j->limits && points->dim == 1 && narrow)
+  if (j->count_only && !j->on_gpu && !j->in_ego_order && !j->limits && points->dim == 1 && narrow)
     return kith_index_build_values(j->ctx, points, &j->grid, invalid, index);
   kith_index_plan plan = {.invalid_rows = invalid,
                           .dtype = narrow || may_round(j) ? KITH_F32 : KITH_F64,
@@ -268,7 +268,8 @@ static kith_status create_engine(kith_join *j, kith_engine **out) {
                         .half = j->options.half,
                         .sorted = j->options.sorted,
                         .no_shortc = j->options.no_shortc,
-                        .drop_self = kith_join_drops_self(j)};
+                        .drop_self = kith_join_drops_self(j),
+                        .counts = j->count_only};
   return kith_engine_cpu_create(j->ctx, &j->task, out);
 }
 

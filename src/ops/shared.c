@@ -94,7 +94,6 @@ static bool may_come_later(const kith_join *j, const kith_hybrid_spec *spec) {
 
 /* The CPU alone, if no GPU is there. */
 static kith_status add_cpu(kith_join *j, kith_hybrid_spec *spec) {
-  j->count_only = false;
   kith_status status = kith_join_check_cpu(j);
   if (!status && may_come_later(j, spec)) {
     add_member(spec, NULL, end_of(j, false), "cpu");

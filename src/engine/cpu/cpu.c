@@ -574,15 +574,17 @@ static void destroy(kith_engine *engine) {
 }
 
 /* Rows are collected at once up to a length for which memory is no concern. */
-static uint32_t choose_collect_limit(const kith_context *ctx) {
+static uint32_t choose_collect_limit(const kith_context *ctx, const kith_task *task) {
   enum { LEAST = 1 << 10, MOST = 1 << 15, PART_OF_MEMORY = 64 };
+  if (task->counts)
+    return 0;
   uint64_t fits =
       kith_memory_left(&ctx->memory) / PART_OF_MEMORY / ctx->threads / (KITH_TILE_QUERIES * sizeof(uint32_t));
   return fits < LEAST ? LEAST : fits > MOST ? MOST : (uint32_t)fits;
 }
 
 kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kith_engine **out) {
-  uint32_t collect_limit = choose_collect_limit(ctx);
+  uint32_t collect_limit = choose_collect_limit(ctx, task);
   size_t lane_bytes = kith_lane_bytes(task, collect_limit);
   *out = NULL;
   cpu_engine *cpu = kith_alloc(&ctx->memory, sizeof *cpu);
