@@ -2,8 +2,7 @@
 
 Every time is one library call in a warm process, index included: a neighbour table in host memory, unless --what asks
 for others. With --sms the GPU may use only so many of its multiprocessors (0: all), so that both engines are about as
-fast. "upper" is the sum of both throughputs, as a time: 1 / (1 / t_cpu + 1 / t_gpu); "reached" is upper / t_hybrid,
-and "join" the same of the joins alone, without plan and index, and of a table without its estimate and its memory.
+fast. "upper" is the sum of both throughputs, as a time: 1 / (1 / t_cpu + 1 / t_gpu); "reached" is upper / t_hybrid.
 Needs nothing but Python: it runs where the GPU is.
 """
 import argparse
@@ -35,29 +34,13 @@ def ways(engine):
     return ARGUMENTS.get(engine, engine.split("/"))
 
 
-def call_ms(result):
-    return result["ms"]
-
-
-def join_ms(result):
-    return 1e3 * result["report"]["seconds_join"]
-
-
-def upper(measured, time):
-    """The time at the sum of both throughputs; None without both."""
-    if any("failed" in measured.get(engine, {"failed": "not run"}) for engine in ("cuda", "cpu")):
-        return None
-    return 1 / (1 / time(measured["cpu"]) + 1 / time(measured["cuda"]))
-
-
-def add_sums(measured):
-    """What sharing could reach, and did."""
-    for key, reached, time in (("upper_ms", "reached", call_ms), ("upper_join_ms", "reached_join", join_ms)):
-        limit = upper(measured, time)
-        if limit is not None:
-            measured[key] = limit
-            if "ms" in measured.get("hybrid", {}):
-                measured[reached] = limit / time(measured["hybrid"])
+def add_sum(measured):
+    """What sharing could reach, and did, if both engines were measured."""
+    if any("ms" not in measured.get(engine, {}) for engine in ("cuda", "cpu")):
+        return
+    measured["upper_ms"] = 1 / (1 / measured["cpu"]["ms"] + 1 / measured["cuda"]["ms"])
+    if "ms" in measured.get("hybrid", {}):
+        measured["reached"] = measured["upper_ms"] / measured["hybrid"]["ms"]
 
 
 def measure(options, row, what, sms):
@@ -67,7 +50,7 @@ def measure(options, row, what, sms):
     variables = {"KITH_CUDA_SMS": str(sms)} if sms else {}
     for engine in options.engines.split(","):
         measured[engine] = bench(options.build, path, eps, what, options.repeats, ways(engine), 60, variables)
-    add_sums(measured)
+    add_sum(measured)
     return measured
 
 
@@ -85,13 +68,13 @@ def cell(measured, engine):
 
 def print_head(sms, what, engines):
     print(f"\nmultiprocessors: {sms or 'all'}; {what}")
-    print("| data, eps | " + " | ".join(engines) + " | upper | reached | join |")
-    print("| --- " * (len(engines) + 4) + "|")
+    print("| data, eps | " + " | ".join(engines) + " | upper | reached |")
+    print("| --- " * (len(engines) + 3) + "|")
 
 
 def print_row(r, engines):
     print(f"| {r['name']} {r['eps']:g} | " + " | ".join(cell(r, engine) for engine in engines) +
-          f" | {r.get('upper_ms', 0):.3g} | {r.get('reached', 0):.2f} | {r.get('reached_join', 0):.2f} |", flush=True)
+          f" | {r.get('upper_ms', 0):.3g} | {r.get('reached', 0):.2f} |", flush=True)
 
 
 def arguments():

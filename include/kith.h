@@ -317,7 +317,8 @@ typedef struct kith_join_options {
 KITH_API kith_join_options kith_join_options_init(double eps);
 
 /* What one engine did in a join that several share, all passes over the queries together: a neighbour table
- * takes two, one to count and one to fill, unless its rows are collected in one. */
+ * takes two, one to count and one to fill, unless its rows are collected in one. Candidates are those in the
+ * cells around its queries; where each pair of one set is looked at once, only those that come after them. */
 typedef struct kith_engine_report {
   char name[16]; /* "cpu", "cuda 0" */
   uint64_t batches, queries, candidates, pairs;

@@ -28,7 +28,7 @@ typedef struct kith_task {
   bool drop_self;               /* leave out (i, i) */
   bool sorted;                  /* rows by id, instead of by position in the index */
   bool no_shortc;               /* distances are added up to the end */
-  bool counts;                  /* no rows will be asked for */
+  bool collects;                /* KITH_DO_COLLECT may be asked for */
 } kith_task;
 
 typedef enum kith_operation {

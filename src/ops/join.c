@@ -61,7 +61,7 @@ kith_status kith_join_count(kith_context *ctx, const kith_points *a, const kith_
   if (!pairs)
     return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is no place for the count: pairs is NULL");
   kith_join j;
-  kith_status status = kith_join_prepare_count(&j, ctx, a, b, options);
+  kith_status status = kith_join_prepare_for(KITH_AIM_TOTAL, &j, ctx, a, b, options);
   if (status)
     return kith_join_release(&j, status, report);
   if (j.limits && j.options.half)
@@ -80,7 +80,7 @@ kith_status kith_join_degrees(kith_context *ctx, const kith_points *a, const kit
   if (!degrees)
     return kith_fail(ctx, KITH_ERR_ARGUMENT, "there is no place for the counts: degrees is NULL");
   kith_join j;
-  kith_status status = kith_join_prepare(&j, ctx, a, b, options);
+  kith_status status = kith_join_prepare_for(KITH_AIM_DEGREES, &j, ctx, a, b, options);
   if (!status)
     status = find_degrees(&j, degrees, 0.95);
   j.report.batches = 1;
@@ -370,7 +370,7 @@ kith_status kith_join_stream(kith_context *ctx, const kith_points *a, const kith
 static kith_status write_degrees(kith_context *ctx, const kith_points *a, const kith_points *b,
                                  const kith_join_options *options, const char *path, kith_join_report *report) {
   kith_join j;
-  kith_status status = kith_join_prepare(&j, ctx, a, b, options);
+  kith_status status = kith_join_prepare_for(KITH_AIM_DEGREES, &j, ctx, a, b, options);
   if (status)
     return kith_join_release(&j, status, report);
   uint64_t bytes = a->n * sizeof(uint64_t);

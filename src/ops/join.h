@@ -23,6 +23,9 @@
 static const double KITH_COUNT_SPAN = 0.15;
 
 /* Everything about one join between kith_join_prepare and kith_join_release. */
+/* What a call is to find. For a total the ids of points are not needed, unless engines share the join. */
+typedef enum kith_aim { KITH_AIM_ROWS, KITH_AIM_DEGREES, KITH_AIM_TOTAL } kith_aim;
+
 typedef struct kith_join {
   kith_context *ctx;
   kith_join_options options;
@@ -34,7 +37,7 @@ typedef struct kith_join {
   void *owned[2];
   kith_seen seen[2]; /* of a, and of b */
   bool one_set;
-  bool count_only; /* nothing but a total is asked for: ids are not needed, unless the join is shared */
+  kith_aim aim;
   kith_predicate predicate;
   double *limits; /* by row of a, where each has its own; NULL: the predicate's */
   double *box;    /* min[dim], max[dim] of both sets, then of b alone */
@@ -69,9 +72,9 @@ static inline bool kith_join_drops_self(const kith_join *j) { return j->one_set 
 kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
                               const kith_join_options *options);
 
-/* The same for a call that wants a total and nothing else: takes less memory where points are small. */
-kith_status kith_join_prepare_count(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
-                                    const kith_join_options *options);
+/* The same for a call that wants less than rows, which takes less memory. */
+kith_status kith_join_prepare_for(kith_aim aim, kith_join *j, kith_context *ctx, const kith_points *a,
+                                  const kith_points *b, const kith_join_options *options);
 
 /* The index is not needed any more: makes room for the result. What engines have done is then in the report. */
 void kith_join_release_index(kith_join *j);

@@ -235,7 +235,7 @@ static bool may_round(const kith_join *j) {
 static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, const uint32_t *order,
                                kith_index *index) {
   bool narrow = are_all(j, KITH_F32);
-  if (j->count_only && !j->on_gpu && !j->in_ego_order && !j->limits && points->dim == 1 && narrow)
+  if (j->aim == KITH_AIM_TOTAL && !j->on_gpu && !j->in_ego_order && !j->limits && points->dim == 1 && narrow)
     return kith_index_build_values(j->ctx, points, &j->grid, invalid, index);
   kith_index_plan plan = {.invalid_rows = invalid,
                           .dtype = narrow || may_round(j) ? KITH_F32 : KITH_F64,
@@ -245,7 +245,7 @@ static kith_status build_index(kith_join *j, const kith_points *points, uint64_t
 }
 
 static kith_status build_indexes(kith_join *j) {
-  if (!j->shared) /* else the join has begun */
+  if (!j->shared) /* else others are further on */
     kith_stage_begin(j->ctx, "index", 0.05);
   if (kith_join_is_self(j))
     return build_index(j, j->a, j->invalid[0], j->order, &j->index_b);
@@ -269,7 +269,7 @@ static kith_status create_engine(kith_join *j, kith_engine **out) {
                         .sorted = j->options.sorted,
                         .no_shortc = j->options.no_shortc,
                         .drop_self = kith_join_drops_self(j),
-                        .counts = j->count_only};
+                        .collects = j->aim == KITH_AIM_ROWS};
   return kith_engine_cpu_create(j->ctx, &j->task, out);
 }
 
@@ -339,7 +339,7 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
                          .no_reorder = opt->no_reorder,
                          .no_shortc = opt->no_shortc,
                          .shared = j->ctx->engine == KITH_ENGINE_HYBRID,
-                         .counts = j->count_only,
+                         .counts = j->aim == KITH_AIM_TOTAL,
                          .kernel = opt->kernel,
                          .cells = opt->cells,
                          .order = opt->order,
@@ -472,7 +472,10 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
   if (on_cpu || !kith_cuda_wanted(ctx, count_points(j), j->space.dim, kith_join_needs_gpu(j)))
     return kith_join_prepare_cpu(j, &j->engine);
   status = wants_to_share(ctx) ? kith_join_prepare_shared(j) : kith_join_prepare_gpu(j, 0, &j->engine);
-  return status && may_fall_back(j, status) ? kith_join_prepare_cpu(j, &j->engine) : status;
+  if (!status || !may_fall_back(j, status))
+    return status;
+  j->on_gpu = j->shared = false; /* what a GPU has told is gone with it */
+  return kith_join_prepare_cpu(j, &j->engine);
 }
 
 static kith_join join_of(kith_context *ctx, const kith_points *a, const kith_points *b) {
@@ -481,14 +484,13 @@ static kith_join join_of(kith_context *ctx, const kith_points *a, const kith_poi
 
 kith_status kith_join_prepare(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
                               const kith_join_options *options) {
-  *j = join_of(ctx, a, b);
-  return prepare(j, options);
+  return kith_join_prepare_for(KITH_AIM_ROWS, j, ctx, a, b, options);
 }
 
-kith_status kith_join_prepare_count(kith_join *j, kith_context *ctx, const kith_points *a, const kith_points *b,
-                                    const kith_join_options *options) {
+kith_status kith_join_prepare_for(kith_aim aim, kith_join *j, kith_context *ctx, const kith_points *a,
+                                  const kith_points *b, const kith_join_options *options) {
   *j = join_of(ctx, a, b);
-  j->count_only = true;
+  j->aim = aim;
   return prepare(j, options);
 }
 

@@ -1,4 +1,5 @@
 /* Joins that several engines share: the GPUs of the context, and the CPU if it is asked for. See hybrid.h. */
+#include "base/clock.h"
 #include "ops/calibrate.h"
 #include "ops/join.h"
 
@@ -68,8 +69,8 @@ static kith_status add_gpus(kith_join *j, kith_hybrid_spec *spec) {
   return status;
 }
 
-/* Looks at the points and builds the index of the CPU, while GPUs have begun. That is not what the times of
- * plan and index in the report are about. */
+/* Looks at the points and builds the index of the CPU, while a GPU weighs its blocks or joins them. The times
+ * of plan and index in the report have the former, and are not about the latter. */
 static kith_status make_cpu(void *argument, const uint32_t *order, kith_engine **out) {
   kith_join *j = argument;
   kith_join_report report = j->report;
@@ -151,5 +152,8 @@ kith_status kith_join_prepare_shared(kith_join *j) {
   }
   expect_rates(j, &spec);
   j->shared = true;
-  return kith_engine_hybrid_create(j->ctx, &spec, &j->engine);
+  double began = kith_seconds();
+  status = kith_engine_hybrid_create(j->ctx, &spec, &j->engine);
+  j->report.seconds_index += kith_seconds() - began;
+  return status;
 }

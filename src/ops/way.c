@@ -32,7 +32,8 @@ static double most_pairs(const kith_join *j, const kith_estimate *estimate) {
   return kith_join_pairs_of_estimate(j, estimate->pairs + 4 * estimate->error);
 }
 
-/* Ids that a pool must hold, to hold all pairs. */
+/* Ids that a pool must hold, to hold all pairs; some more are for the samples of fixed partitions, which are
+ * run again (partition.c): about a twentieth. */
 static double pool_size(const kith_join *j, const kith_estimate *estimate) {
   return 1.1 * most_pairs(j, estimate) + 4096;
 }

@@ -42,11 +42,11 @@ static kith_status bring(hybrid *h, member *m) {
     kith_copy_message(h->ctx, m->done.failure, sizeof m->done.failure);
   }
   pthread_mutex_unlock(&h->lock);
-  if (!engine)
-    return status;
-  m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);
-  note_arrival(h, m, began);
-  return KITH_OK;
+  if (engine) {
+    m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);
+    note_arrival(h, m, began);
+  }
+  return status;
 }
 
 /* If the GPU had to wait for the CPU's index instead, both would be idle about as long: it pays if most of that

@@ -117,7 +117,7 @@ typedef struct flaky {
 } flaky;
 
 static kith_status cut_flaky(kith_engine *engine, kith_blocks *blocks) {
-  enum { SIZE = 37 };
+  enum { SIZE = 4 }; /* enough blocks for the samples of fixed partitions */
   flaky *f = (flaky *)engine;
   uint32_t n = (engine->n_queries + SIZE - 1) / SIZE;
   kith_status status = kith_blocks_allocate(f->ctx, n, engine->n_queries, blocks);

@@ -573,14 +573,15 @@ static void destroy(kith_engine *engine) {
   kith_free(cpu);
 }
 
-/* Rows are collected at once up to a length for which memory is no concern. */
+/* Rows are collected at once up to a length for which memory is no concern; 0: they are not collected. */
 static uint32_t choose_collect_limit(const kith_context *ctx, const kith_task *task) {
   enum { LEAST = 1 << 10, MOST = 1 << 15, PART_OF_MEMORY = 64 };
-  if (task->counts)
+  if (!task->collects)
     return 0;
   uint64_t fits =
       kith_memory_left(&ctx->memory) / PART_OF_MEMORY / ctx->threads / (KITH_TILE_QUERIES * sizeof(uint32_t));
-  return fits < LEAST ? LEAST : fits > MOST ? MOST : (uint32_t)fits;
+  uint32_t limit = fits < LEAST ? LEAST : fits > MOST ? MOST : (uint32_t)fits;
+  return task->candidates->n < limit ? task->candidates->n : limit;
 }
 
 kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kith_engine **out) {

@@ -44,7 +44,8 @@ static lane_layout layout_lane(const kith_task *task, uint32_t collect_limit) {
   layout.shift = layout.near_box + round_up(2 * sizeof(double) * dim);
   layout.sieve = layout.shift + round_up(sizeof(double) * dim);
   layout.collected = layout.sieve + round_up(2 * sizeof(float) * dim);
-  size_t collected = sizeof(uint32_t) * KITH_TILE_QUERIES * ((size_t)collect_limit + capacity);
+  size_t room = collect_limit > 0 ? (size_t)collect_limit + capacity : 0;
+  size_t collected = sizeof(uint32_t) * KITH_TILE_QUERIES * room;
   layout.sort_items = layout.collected + round_up(collected);
   layout.total = layout.sort_items + (task->sorted ? sizeof(uint64_t) * 2 * KITH_SORT_CAPACITY : 0);
   return layout;

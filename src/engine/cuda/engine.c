@@ -221,6 +221,8 @@ static kith_status cut_blocks(cuda_engine *cuda) {
     return status;
   status = cuda->api->join_blocks(cuda->join, cuda->blocks.begin, cuda->blocks.ids, &cuda->base.weigh_seconds,
                                   &error);
+  if (status)
+    kith_blocks_release(&cuda->blocks);
   return finish(cuda, status, &error);
 }
 
