@@ -325,7 +325,7 @@ static kith_member member(kith_engine *engine, kith_end end, const char *name) {
 typedef struct arrival {
   setup *s;
   kith_engine *engine; /* whom it brings */
-  bool fails;
+  bool fails, cancels;
   int made;
 } arrival;
 
@@ -337,7 +337,9 @@ static kith_status arrive(void *user, const uint32_t *ids, kith_engine **out) {
     return kith_fail(a->s->ctx, KITH_ERR_BUDGET, "there is no room for it");
   *out = a->engine;
   a->engine = NULL;
-  return KITH_OK;
+  if (a->cancels)
+    kith_cancel(a->s->ctx);
+  return kith_check_cancel(a->s->ctx);
 }
 
 /* A flaky engine in front, the CPU behind it with a grid of its own; all partitions, several seeds. */
@@ -544,6 +546,25 @@ static void who_comes_later_shares(void **state) {
   release(&expected);
 }
 
+/* Somebody cancels while the CPU is made beside an engine that weighs: nothing is shared any more. */
+static void cancelling_ends_an_arrival(void **state) {
+  (void)state;
+  static setup s;
+  open_setup(&s, 3);
+  arrival a = {.s = &s, .engine = take_engine(&s, 2), .cancels = true};
+  kith_hybrid_spec spec = {.n_rows = N, .n_members = 2};
+  spec.members[0] = member(make_flaky(s.ctx, take_engine(&s, 2), 5, 0, 0), KITH_LIGHT_END, "flaky");
+  spec.members[0].engine->weigh_seconds = 1;
+  spec.members[1] = member(NULL, KITH_HEAVY_END, "cpu");
+  spec.members[1].make = arrive;
+  spec.members[1].user = &a;
+  kith_engine *hybrid;
+  assert_int_equal(kith_engine_hybrid_create(s.ctx, &spec, &hybrid), KITH_ERR_CANCELLED);
+  assert_null(hybrid);
+  assert_int_equal(a.made, 1);
+  close_setup(&s);
+}
+
 /* ---- engines that take their time ------------------------------------------------------------------------ */
 
 /* Takes blocks, and so long for each candidate. */
@@ -683,6 +704,7 @@ int main(void) {
       cmocka_unit_test(all_engines_gone_is_an_error),
       cmocka_unit_test(a_fault_that_is_asked_for_comes),
       cmocka_unit_test(who_comes_later_shares),
+      cmocka_unit_test(cancelling_ends_an_arrival),
       cmocka_unit_test(parts_follow_speeds),
       cmocka_unit_test(cancelling_ends_a_shared_join),
       cmocka_unit_test(failing_allocations_leave_nothing),
