@@ -49,8 +49,10 @@ static kith_status bring(hybrid *h, member *m) {
   return status;
 }
 
-/* If the GPU had to wait for the CPU's index instead, both would be idle about as long: it pays if most of that
- * time goes by anyway. Somebody who takes as long to weigh blocks will take longer to join them. */
+/* What is made now keeps the others waiting for as long as it takes beyond the weighing; what is made later is
+ * itself missing for all that it takes. With engines about as fast as each other the first is less, and half of
+ * the time must go by anyway in case they are not. Who weighs blocks for that long will join them for longer,
+ * so that nothing is made in vain. */
 kith_status kith_shared_make_early(hybrid *h) {
   enum { PATIENCE = 2 };
   double weighs = h->members[0].public.engine->weigh_seconds;

@@ -248,7 +248,7 @@ static kith_status cut_the_same(hybrid *h, member *m) {
 }
 
 static kith_status prepare_member(hybrid *h, member *m) {
-  if (m->awaited || m->gone || m->lanes > 0) /* it comes later, or has just come, or has not */
+  if (m->awaited || m->gone || m->lanes > 0) /* made later, in vain, or ready */
     return KITH_OK;
   m->lanes = lanes_of(m);
   m->track = kith_trace_tracks(h->ctx, m->public.name, m->lanes);
