@@ -9,6 +9,7 @@
 #define KITH_INDEX_PANELS_H
 
 #include "index/sketch.h"
+#include "points/points.h"
 
 enum {
   KITH_PANEL = 48,      /* points in a panel: 3 vectors of AVX-512 */

@@ -1,6 +1,8 @@
 /* Sketches: see sketch.h. */
 #include "index/sketch.h"
 
+#include "points/points.h"
+
 void kith_sketch_point(const kith_sketch *sketch, const kith_points *points, uint64_t row, float *out,
                        uint64_t stride) {
   for (uint32_t j = 0; j < sketch->split; j++) {

@@ -7,12 +7,16 @@
  * columns, so that |S(a) - S(b)| <= |a - b|, up to rounding (kith_sketch_reach). Distances from a corner vary
  * more than single columns do, and so tell more points apart.
  *
- * May include points, space, base. */
+ * May include kith.h and space. Included by the CUDA engine, too. */
 #ifndef KITH_INDEX_SKETCH_H
 #define KITH_INDEX_SKETCH_H
 
-#include "points/points.h"
+#include "kith.h"
 #include "space/predicate.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum { KITH_SKETCH_DIMS = 9 };
 
@@ -41,7 +45,8 @@ typedef struct kith_sketch_box {
 } kith_sketch_box;
 
 /* The size of the gap between two boxes in the norm (norm 2: squared), in float. */
-static inline float kith_sketch_gap(kith_norm norm, kith_sketch_box a, kith_sketch_box b, uint32_t dims) {
+static inline KITH_DEVICE float kith_sketch_gap(kith_norm norm, kith_sketch_box a, kith_sketch_box b,
+                                                uint32_t dims) {
   float sum = 0;
   for (uint32_t d = 0; d < dims; d++) {
     float gap = fmaxf(a.low[d * a.stride] - b.high[d * b.stride], b.low[d * b.stride] - a.high[d * a.stride]);
@@ -54,4 +59,7 @@ static inline float kith_sketch_gap(kith_norm norm, kith_sketch_box a, kith_sket
 /* Sizes of gaps between sketches, computed in float, are at most this for pairs that belong. */
 float kith_sketch_reach(const kith_sketch *sketch, const kith_predicate *predicate);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

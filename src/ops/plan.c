@@ -28,6 +28,34 @@ static double predict_seconds(const kith_join *j, kith_what what, const kith_est
   return what == KITH_DEGREES ? base + passes : base + 2.5 * passes + (double)bytes * 1e-9;
 }
 
+/* What the tiles of all points are ordered by. */
+static void describe_order_of_tiles(const kith_cuda_info *gpu, char *text, size_t size) {
+  if (gpu->split == 0)
+    snprintf(text, size, "the norms of %u groups of columns", gpu->groups);
+  else
+    snprintf(text, size, "%u column%s%s", gpu->split, gpu->split == 1 ? "" : "s",
+             gpu->groups ? " and the norm of the others" : "");
+}
+
+/* All points with all. */
+static void describe_gpu_tiles(const kith_join *j, kith_plan *plan) {
+  bool products = j->predicate.norm == KITH_NORM_2;
+  char order[64];
+  describe_order_of_tiles(&j->gpu, order, sizeof order);
+  plan->kernel = products ? "tensor" : "marks";
+  plan->cells = plan->runs = 0;
+  plan->index_dims = j->gpu.split;
+  plan->cell_side = plan->cell_width = 0;
+  snprintf(plan->why, sizeof plan->why,
+           "All points are joined with all, %s: %s. They are ordered by %s: tiles of them then meet about %.2g "
+           "of the "
+           "others.\n",
+           products ? "on tensor cores" : "as bytes",
+           j->options.brute ? "that was asked for"
+                            : "a grid would leave too many candidates to test one by one",
+           order, j->gpu.share);
+}
+
 static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
   const kith_grid *grid = &j->gpu.grid;
   plan->index_dims = grid->k;
@@ -45,14 +73,7 @@ static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
     return;
   }
   if (j->gpu.dense) {
-    plan->kernel = "tensor";
-    plan->cells = plan->runs = 0;
-    snprintf(
-        plan->why, sizeof plan->why,
-        "All points are joined with all, on tensor cores: %s. Points are ordered by %u of %u dimensions, so "
-        "that tiles far apart need not meet.\n",
-        j->options.brute ? "that was asked for" : "a grid would leave too many candidates to test one by one",
-        plan->index_dims, plan->dim);
+    describe_gpu_tiles(j, plan);
     return;
   }
   snprintf(plan->why, sizeof plan->why,
@@ -172,6 +193,8 @@ static void explain_kernel(const kith_join *j, kith_plan *plan) {
     why = "Pairs are tested in float32; those within rounding of eps are settled in double.\n";
   else if (strcmp(plan->kernel, "tensor") == 0)
     why = "Pairs are sifted by products in half precision; what those do not reject is settled in double.\n";
+  else if (strcmp(plan->kernel, "marks") == 0)
+    why = "Pairs are sifted by differences of bytes; what those do not reject is settled in double.\n";
   else if (strcmp(plan->kernel, "panels") == 0)
     why = "Pairs are tested by products in float32; those within rounding of eps are settled in double.\n";
   snprintf(plan->why + used, sizeof plan->why - used, "%s", why);

@@ -3,6 +3,7 @@
  * its other kernel answers every case as well, in one combination of its options after the other; on the CPU,
  * the algorithm ego does. */
 #include "cases.h"
+#include "gpu.h"
 #include "kith.h"
 #include "reference.h"
 
@@ -333,16 +334,6 @@ static void check_large(bool gpu, bool hybrid) {
     check(large_box_is_right(), &c, "the GPU", "table in a box");
   if (hybrid)
     check(large_sharing_is_right(), &c, "CPU and GPU", "table");
-}
-
-/* Whether this machine has a GPU that can be used; says why not. */
-static bool has_gpu(void) {
-  kith_device device = {0};
-  for (uint32_t i = 0; kith_device_describe(i, &device) == KITH_OK; i++)
-    if (strcmp(device.name, "cuda") == 0 && device.usable)
-      return true;
-  printf("skipped: %s\n", device.description);
-  return false;
 }
 
 /* conformance [cpu|cuda|hybrid [EVERY]]: on the CPU, on a GPU, or on both; 77 means that there is no GPU.

@@ -1,7 +1,8 @@
 /* Conformance in many dimensions: every way of joining them (grid, panels in the order of the input, panels in
  * the order of some columns), with each of its techniques on and off, in every norm and on every instruction
- * set, compared for equality with the reference. eps is the distance of some pair, so that ties are met
- * everywhere. */
+ * set, or on a GPU, compared for equality with the reference. eps is the distance of some pair, so that ties
+ * are met everywhere. */
+#include "gpu.h"
 #include "kith.h"
 #include "reference.h"
 
@@ -34,10 +35,15 @@ static const char *const NAMES[] = {"uniform",  "expo",     "decay",    "lattice
 
 static const uint32_t DIMS[] = {1, 2, 3, 7, 16, 33, 64, 257, 1024};
 typedef struct machine {
-  const char *isa;
+  const char *engine, *isa;
   uint32_t threads;
+  uint64_t device_memory;
 } machine;
-static const machine MACHINES[] = {{"scalar", 1}, {"avx2", 3}, {"avx512", 2}};
+static const machine MACHINES[] = {{.engine = "cpu", .isa = "scalar", .threads = 1},
+                                   {.engine = "cpu", .isa = "avx2", .threads = 3},
+                                   {.engine = "cpu", .isa = "avx512", .threads = 2},
+                                   {.engine = "cuda", .threads = 4},
+                                   {.engine = "cuda", .threads = 1, .device_memory = 3 << 20}};
 enum { N_MACHINES = sizeof MACHINES / sizeof *MACHINES, N_DIMS = sizeof DIMS / sizeof *DIMS };
 
 static unsigned passed, failed, skipped;
@@ -143,13 +149,14 @@ typedef struct subject {
   kith_join_options opt;
   const reference *want;
   kith_context *ctx;
+  const char *where;
 } subject;
 
 static void check(const subject *s, bool ok, const char *what) {
   passed += ok;
   failed += !ok;
   if (!ok && failed <= 20)
-    fprintf(stderr, "FAILED %s, %s: %s (%s)\n", s->name, kith_isa(s->ctx), what, kith_message(s->ctx));
+    fprintf(stderr, "FAILED %s, %s: %s (%s)\n", s->name, s->where, what, kith_message(s->ctx));
 }
 
 static void check_count(const subject *s) {
@@ -259,11 +266,10 @@ static void check_options(kith_context **machines, const char *name, const kith_
   reference want = reference_join(a, b, opt);
   for (int m = 0; m < N_MACHINES; m++) {
     subject s = {.a = a, .b = b, .opt = *opt, .want = &want, .ctx = machines[m]};
+    s.where = MACHINES[m].isa ? MACHINES[m].isa : MACHINES[m].engine;
     snprintf(s.name, sizeof s.name, "%s", name);
     if (machines[m])
       check_ways(&s);
-    else
-      skipped++;
   }
   reference_free(&want);
 }
@@ -289,21 +295,34 @@ static void check_shape(kith_context **machines, shape s, uint32_t dim, uint32_t
   free((void *)b.data);
 }
 
-/* conformance_high [EVERY [FIRST]]: only every so many shapes, for tools that are slow. */
-int main(int argc, char **argv) {
-  uint32_t every = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1;
-  uint32_t first = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
-  kith_context *machines[N_MACHINES];
+/* Those of an engine. */
+static void make_machines(const char *engine, kith_context **machines) {
   for (int m = 0; m < N_MACHINES; m++) {
+    if (strcmp(engine, MACHINES[m].engine) != 0)
+      continue;
     kith_context_options options = kith_context_options_init();
-    options.engine = "cpu";
+    options.engine = MACHINES[m].engine;
     options.isa = MACHINES[m].isa;
     options.threads = MACHINES[m].threads;
+    options.device_memory_bytes = MACHINES[m].device_memory;
     if (kith_context_create(&options, &machines[m]) != KITH_OK) {
       kith_context_destroy(machines[m]);
       machines[m] = NULL;
+      skipped++;
     }
   }
+}
+
+/* conformance_high [cpu|cuda [EVERY [FIRST]]]: 77 means that there is no GPU. EVERY: only every so many shapes,
+ * for tools that are slow. */
+int main(int argc, char **argv) {
+  const char *engine = argc > 1 ? argv[1] : "cpu";
+  uint32_t every = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
+  uint32_t first = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0;
+  if (strcmp(engine, "cuda") == 0 && !has_gpu())
+    return 77;
+  kith_context *machines[N_MACHINES] = {NULL};
+  make_machines(engine, machines);
   uint32_t number = 0;
   for (uint32_t d = 0; d < N_DIMS; d++)
     for (int s = 0; s < N_SHAPES; s++, number++)

@@ -6,7 +6,9 @@
 #include "engine/cuda/dense.cuh"
 
 #include "engine/cuda/join.cuh"
-#include "engine/cuda/join_dense.cuh"
+#include "engine/cuda/sieve_marks.cuh"
+#include "engine/cuda/sieve_products.cuh"
+#include "engine/cuda/sketch.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -21,75 +23,82 @@ namespace {
 struct narrowing {
   const double *center; /* on the device */
   double scale;
+  double last;                          /* the last mark */
   uint32_t dim, columns, chunk_columns; /* columns: padded to whole chunks */
-  uint32_t box_dims, dims[DENSE_BOX_DIMS];
 };
 
 __device__ void raise(float *to, float value) { atomicMax((int *)to, __float_as_int(value)); } /* both >= 0 */
 
-/* Order-preserving integers of floats. */
-__device__ int ordered(float x) {
-  int bits = __float_as_int(x);
-  return bits < 0 ? bits ^ 0x7FFFFFFF : bits;
+/* What x becomes: a half, or the nearest mark. */
+__device__ __half narrow_to(double x, __half) {
+  return __float2half_rn((float)fmin(fmax(x, -65504.0), 65504.0));
 }
-__device__ float unordered(int bits) { return __int_as_float(bits < 0 ? bits ^ 0x7FFFFFFF : bits); }
+__device__ uint8_t narrow_to(double x, uint8_t) { return (uint8_t)rint(x); }
+__device__ double widen(__half half) { return __half2float(half); }
+__device__ double widen(uint8_t mark) { return mark; }
+
+/* A point as narrowing sees it: sizes, by the norm, that all lanes of a warp add to. */
+struct narrow_sizes {
+  kith_norm norm;
+  double moved = 0, wide = 0, narrow = 0;
+
+  __device__ void add(double x, double became) {
+    moved = kith_norm_add(norm, moved, x - became);
+    wide = kith_norm_add(norm, wide, x);
+    narrow = kith_norm_add(norm, narrow, became);
+  }
+  __device__ double gather(double size) const {
+    for (int step = 16; step; step /= 2) {
+      double other = __shfl_xor_sync(ALL_LANES, size, step);
+      size = norm == KITH_NORM_MAX ? fmax(size, other) : size + other;
+    }
+    return size;
+  }
+  __device__ void gather() {
+    moved = gather(moved);
+    wide = gather(wide);
+    narrow = gather(narrow);
+  }
+  /* How far the point was moved; with what subtracting the centre and these sums were rounded by. */
+  __device__ double error() const {
+    return kith_norm_distance(norm, moved) + kith_norm_distance(norm, wide) * 0x1p-48;
+  }
+};
 
 /* A block a tile, a warp a point. */
-template <typename T>
-__global__ void narrow_points(const T *coords, uint32_t n, narrowing how, __half *values, float *half_norm2,
+template <kith_norm NORM, typename T, typename VALUE>
+__global__ void narrow_points(const T *coords, uint32_t n, narrowing how, VALUE *values, float *half_norm2,
                               dense_tile *tiles) {
   __shared__ float norm2, error;
-  __shared__ int low[DENSE_BOX_DIMS], high[DENSE_BOX_DIMS];
   if (threadIdx.x == 0)
     norm2 = error = 0;
-  if (threadIdx.x < DENSE_BOX_DIMS) {
-    low[threadIdx.x] = ordered(INFINITY);
-    high[threadIdx.x] = ordered(-INFINITY);
-  }
   __syncthreads();
   uint32_t lane = threadIdx.x % 32;
   for (uint32_t p = threadIdx.x / 32; p < DENSE_TILE; p += blockDim.x / 32) {
     uint32_t position = blockIdx.x * DENSE_TILE + p;
     const T *point = coords + (uint64_t)position * how.dim;
-    double moved2 = 0, length2 = 0, narrow2 = 0;
+    narrow_sizes sizes{NORM};
     for (uint32_t c = lane; c < how.columns; c += 32) {
       double x = position < n && c < how.dim ? ((double)point[c] - how.center[c]) * how.scale : 0;
-      __half half = __float2half_rn((float)fmin(fmax(x, -65504.0), 65504.0));
-      double rest = x - (double)__half2float(half);
-      moved2 += rest * rest;
-      length2 += x * x;
-      narrow2 += (double)__half2float(half) * (double)__half2float(half);
+      if (NORM != KITH_NORM_2)
+        x = fmin(fmax(x, 0.0), how.last);
+      VALUE value = narrow_to(x, VALUE{});
+      sizes.add(x, widen(value));
       uint64_t chunk = (uint64_t)blockIdx.x * (how.columns / how.chunk_columns) + c / how.chunk_columns;
-      values[(chunk * DENSE_TILE + p) * how.chunk_columns + c % how.chunk_columns] = half;
+      values[(chunk * DENSE_TILE + p) * how.chunk_columns + c % how.chunk_columns] = value;
     }
-    for (int step = 16; step; step /= 2) {
-      moved2 += __shfl_xor_sync(ALL_LANES, moved2, step);
-      length2 += __shfl_xor_sync(ALL_LANES, length2, step);
-      narrow2 += __shfl_xor_sync(ALL_LANES, narrow2, step);
-    }
+    sizes.gather();
     if (lane == 0) {
-      half_norm2[position] = position < n ? (float)(narrow2 / 2) : INFINITY;
-      /* with what subtracting the centre and these sums were rounded by, and what float will */
-      raise(&error, (float)((sqrt(moved2) + sqrt(length2) * 0x1p-48) * (1 + 0x1p-20)));
-      raise(&norm2, (float)(narrow2 * (1 + 0x1p-20)));
-    }
-    if (lane < how.box_dims && position < n) {
-      uint32_t c = how.dims[lane];
-      double x = ((double)point[c] - how.center[c]) * how.scale;
-      atomicMin(&low[lane], ordered((float)(x - fabs(x) * 0x1p-22)));
-      atomicMax(&high[lane], ordered((float)(x + fabs(x) * 0x1p-22)));
+      raise(&error, (float)(sizes.error() * (1 + 0x1p-20)));
+      if (NORM == KITH_NORM_2) {
+        half_norm2[position] = position < n ? (float)(sizes.narrow / 2) : INFINITY;
+        raise(&norm2, (float)(sizes.narrow * (1 + 0x1p-20)));
+      }
     }
   }
   __syncthreads();
-  if (threadIdx.x != 0)
-    return;
-  dense_tile &tile = tiles[blockIdx.x];
-  tile.norm2 = norm2;
-  tile.error = error;
-  for (uint32_t j = 0; j < how.box_dims; j++) {
-    tile.low[j] = unordered(low[j]);
-    tile.high[j] = unordered(high[j]);
-  }
+  if (threadIdx.x == 0)
+    tiles[blockIdx.x] = {norm2, error};
 }
 
 /* ---- settling ------------------------------------------------------------------------------------------ */
@@ -99,9 +108,9 @@ struct settling {
   const void *q_coords, *c_coords;
   const uint32_t *q_ids, *c_ids;
   uint32_t dim;
-  double eps2;
+  double limit;
   bool one_set, half;
-  bool marked;       /* pairs that surely belong are */
+  bool flagged;      /* pairs that surely belong are */
   bool early;        /* stop adding up once a pair is too far apart (SHORTC) */
   uint32_t *degrees; /* by id; NULL: not wanted */
   tally *total;
@@ -114,10 +123,10 @@ template <typename T> struct alignas(16) wide {
 };
 
 /* The definition, which may stop early: sums never fall. */
-template <typename T, typename V>
+template <kith_norm NORM, typename T, typename V>
 __device__ bool is_within(const T *query, const T *candidate, const settling &how) {
   constexpr uint32_t N = sizeof(V) / sizeof(T), BETWEEN_CHECKS = 8;
-  double d2 = 0;
+  double size = 0;
   for (uint32_t c = 0; c < how.dim;) {
     uint32_t stop = min(c + BETWEEN_CHECKS, how.dim);
     for (; c < stop; c += N) {
@@ -126,34 +135,36 @@ __device__ bool is_within(const T *query, const T *candidate, const settling &ho
 #pragma unroll
       for (uint32_t i = 0; i < N; i++) {
         double t = __dsub_rn((double)((const T *)&a)[i], (double)((const T *)&b)[i]);
-        d2 = __dadd_rn(d2, __dmul_rn(t, t));
+        size = kith_norm_add(NORM, size, t);
       }
     }
-    if (how.early && d2 > how.eps2)
+    if (how.early && size > how.limit)
       return false;
   }
-  return d2 <= how.eps2;
+  return size <= how.limit;
 }
 
-__device__ uint32_t query_of(unsigned long long pair, bool marked) {
-  return (uint32_t)((marked ? pair & ~SURE_PAIR : pair) >> 32);
+__device__ uint32_t query_of(unsigned long long pair, bool flagged) {
+  return (uint32_t)((flagged ? pair & ~SURE_PAIR : pair) >> 32);
 }
 
-template <typename T> __device__ bool belong_together(uint32_t query, uint32_t candidate, const settling &how) {
+template <kith_norm NORM, typename T>
+__device__ bool belong_together(uint32_t query, uint32_t candidate, const settling &how) {
   const T *a = (const T *)how.q_coords + (uint64_t)query * how.dim;
   const T *b = (const T *)how.c_coords + (uint64_t)candidate * how.dim;
-  return how.dim % wide<T>::N == 0 ? is_within<T, wide<T>>(a, b, how) : is_within<T, T>(a, b, how);
+  return how.dim % wide<T>::N == 0 ? is_within<NORM, T, wide<T>>(a, b, how) : is_within<NORM, T, T>(a, b, how);
 }
 
 /* Decides every pair of the list that is not sure by the definition; strikes out those that do not belong. */
-template <typename T> __global__ void settle_pairs(pair_list list, unsigned long long n, settling how) {
+template <kith_norm NORM, typename T>
+__global__ void settle_pairs(pair_list list, unsigned long long n, settling how) {
   unsigned long long found = 0;
   for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n;
        i += (unsigned long long)gridDim.x * blockDim.x) {
     unsigned long long pair = list.pairs[i];
-    uint32_t query = query_of(pair, how.marked);
+    uint32_t query = query_of(pair, how.flagged);
     uint32_t candidate = (uint32_t)pair;
-    if (!(how.marked && pair & SURE_PAIR) && !belong_together<T>(query, candidate, how)) {
+    if (!(how.flagged && pair & SURE_PAIR) && !belong_together<NORM, T>(query, candidate, how)) {
       list.pairs[i] = NO_PAIR;
       continue;
     }
@@ -179,7 +190,7 @@ struct placing {
   uint64_t first, end;
   uint32_t *placed; /* by row of the window */
   uint32_t *neighbors;
-  bool one_set, half, marked;
+  bool one_set, half, flagged;
 
   __device__ void put(uint32_t row, uint32_t neighbor) const {
     if (row < first || row >= end)
@@ -193,7 +204,7 @@ __global__ void place_pairs(const unsigned long long *pairs, unsigned long long 
   unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n || pairs[i] == NO_PAIR)
     return;
-  uint32_t a = to.q_ids[query_of(pairs[i], to.marked)];
+  uint32_t a = to.q_ids[query_of(pairs[i], to.flagged)];
   uint32_t b = to.c_ids[(uint32_t)pairs[i]];
   if (to.half) {
     to.put(min(a, b), max(a, b));
@@ -219,13 +230,41 @@ __global__ void count_selves(const uint32_t *ids, uint32_t n, uint32_t *degrees,
     degrees[ids[p]] = 1;
 }
 
-template <int K, bool MANY = false>
-void launch_filter(const dense_args &args, dim3 blocks, cudaStream_t stream) {
-  constexpr int BYTES = sizeof(dense_memory<K, MANY>);
-  check(cudaFuncSetAttribute(join_dense<K, MANY>, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES),
+template <kith_norm NORM, typename SIEVE>
+void launch(const dense_args &args, dim3 blocks, cudaStream_t stream) {
+  constexpr int BYTES = sizeof(dense_memory<SIEVE>);
+  check(cudaFuncSetAttribute(join_dense<NORM, SIEVE>, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES),
         "join_dense");
-  join_dense<K, MANY><<<blocks, 256, BYTES, stream>>>(args);
+  join_dense<NORM, SIEVE><<<blocks, 256, BYTES, stream>>>(args);
   check_launch("join_dense");
+}
+
+/* The sieve of a norm. */
+template <kith_norm NORM, int K, bool MANY>
+using sieve = std::conditional_t<NORM == KITH_NORM_2, product_sieve<K, MANY>, mark_sieve<NORM, K, MANY>>;
+
+template <kith_norm NORM>
+void launch_filter(uint32_t chunk_columns, const dense_args &args, dim3 blocks, cudaStream_t stream) {
+  if (chunk_columns == 16)
+    launch<NORM, sieve<NORM, 1, false>>(args, blocks, stream);
+  else if (chunk_columns == 32)
+    launch<NORM, sieve<NORM, 2, false>>(args, blocks, stream);
+  else if (args.chunks == 1)
+    launch<NORM, sieve<NORM, 4, false>>(args, blocks, stream);
+  else
+    launch<NORM, sieve<NORM, 4, true>>(args, blocks, stream);
+}
+
+/* Calls a function with the norm as a constant. */
+template <typename F> void with_norm(kith_norm norm, F use) {
+  switch (norm) {
+  case KITH_NORM_1:
+    return use(std::integral_constant<kith_norm, KITH_NORM_1>{});
+  case KITH_NORM_2:
+    return use(std::integral_constant<kith_norm, KITH_NORM_2>{});
+  case KITH_NORM_MAX:
+    return use(std::integral_constant<kith_norm, KITH_NORM_MAX>{});
+  }
 }
 
 } // namespace
@@ -233,14 +272,16 @@ void launch_filter(const dense_args &args, dim3 blocks, cudaStream_t stream) {
 /* ---- the join ------------------------------------------------------------------------------------------ */
 
 struct kith_cuda_dense::narrowed {
-  buffer<__half> values;
-  buffer<float> half_norm2;
+  buffer<char> values;
+  buffer<float> half_norm2; /* norm 2 */
   buffer<dense_tile> tiles;
+  buffer<float> low, high; /* boxes around the sketches of tiles */
   dense_points points{};
 };
 
 /* Chunks of 16, 32 or 64 columns: the smallest that hold all of them, else 64. */
-kith_cuda_dense::kith_cuda_dense(kith_cuda_join &join) : join(join), session(join.session) {
+kith_cuda_dense::kith_cuda_dense(kith_cuda_join &join, const uint64_t invalid[2])
+    : join(join), session(join.session) {
   const dense_plan &plan = join.plan.dense;
   uint32_t dim = join.a.dim;
   chunk_columns = dim <= 16 ? 16 : dim <= 32 ? 32 : 64;
@@ -249,41 +290,58 @@ kith_cuda_dense::kith_cuda_dense(kith_cuda_join &join) : join(join), session(joi
   check(cudaMemcpyAsync(center.get(), plan.center.data(), dim * sizeof(double), cudaMemcpyHostToDevice,
                         session.stream),
         "the centre");
-  candidates = narrow(join.index_b, center.get());
+  candidates = narrow(join.b, invalid[join.spec.one_set ? 0 : 1], center.get(), join.index_b);
   if (!join.spec.one_set)
-    queries = narrow(join.index_a, center.get());
+    queries = narrow(join.a, invalid[0], center.get(), join.index_a);
 }
 
 kith_cuda_dense::~kith_cuda_dense() = default;
 
-std::unique_ptr<kith_cuda_dense::narrowed> kith_cuda_dense::narrow(const cell_index &index,
-                                                                   const double *center) {
+/* Orders and narrows one set; its index is in the same order. */
+std::unique_ptr<kith_cuda_dense::narrowed> kith_cuda_dense::narrow(const view &points, uint64_t invalid_rows,
+                                                                   const double *center, cell_index &index) {
   auto made = std::make_unique<narrowed>();
+  sketched_points ordered = order_by_sketch(session, points, invalid_rows, sketch(), join.is_f64, DENSE_TILE);
+  index = std::move(ordered.index);
+  made->low = std::move(ordered.low);
+  made->high = std::move(ordered.high);
   uint32_t n_tiles = blocks_for(index.n, DENSE_TILE);
-  narrowing how{center, join.plan.dense.scale, join.a.dim, chunks * chunk_columns, chunk_columns, box_dims(),
-                {}};
-  std::copy(join.plan.grid.dims, join.plan.grid.dims + how.box_dims, how.dims);
-  made->values = session.make<__half>((uint64_t)n_tiles * DENSE_TILE * how.columns, "narrow points");
-  made->half_norm2 = session.make<float>((uint64_t)n_tiles * DENSE_TILE, "their lengths");
+  narrowing how{center,     join.plan.dense.scale,  join.plan.dense.last_mark,
+                join.a.dim, chunks * chunk_columns, chunk_columns};
+  uint64_t n_points = (uint64_t)n_tiles * DENSE_TILE;
+  bool halves = norm() == KITH_NORM_2;
+  made->values = session.make<char>(n_points * how.columns * (halves ? sizeof(__half) : 1), "narrow points");
+  made->half_norm2 = session.make<float>(halves ? n_points : 0, "their lengths");
   made->tiles = session.make<dense_tile>(n_tiles, "tiles");
-  made->points = dense_points{made->values.get(), made->half_norm2.get(), made->tiles.get(), index.n, n_tiles};
+  made->points = dense_points{made->values.get(),
+                              made->half_norm2.get(),
+                              made->tiles.get(),
+                              made->low.get(),
+                              made->high.get(),
+                              index.n,
+                              n_tiles};
   if (n_tiles == 0)
     return made;
-  if (join.is_f64)
-    narrow_points<<<n_tiles, THREADS, 0, session.stream>>>((const double *)index.coords.get(), index.n, how,
-                                                           made->values.get(), made->half_norm2.get(),
-                                                           made->tiles.get());
-  else
-    narrow_points<<<n_tiles, THREADS, 0, session.stream>>>((const float *)index.coords.get(), index.n, how,
-                                                           made->values.get(), made->half_norm2.get(),
-                                                           made->tiles.get());
+  auto launch = [&](auto norm, auto *coords) {
+    using value = std::conditional_t<norm() == KITH_NORM_2, __half, uint8_t>;
+    narrow_points<norm()><<<n_tiles, THREADS, 0, session.stream>>>(
+        coords, index.n, how, (value *)made->values.get(), made->half_norm2.get(), made->tiles.get());
+  };
+  with_norm(norm(), [&](auto norm) {
+    if (join.is_f64)
+      launch(norm, (const double *)index.coords.get());
+    else
+      launch(norm, (const float *)index.coords.get());
+  });
   check_launch("narrowing");
   return made;
 }
 
-bool kith_cuda_dense::marks() const { return join.queries().n <= INT32_MAX; }
+kith_norm kith_cuda_dense::norm() const { return join.spec.predicate.norm; }
 
-uint32_t kith_cuda_dense::box_dims() const { return std::min<uint32_t>(join.plan.grid.k, DENSE_BOX_DIMS); }
+bool kith_cuda_dense::flags() const { return join.queries().n <= INT32_MAX; }
+
+kith_sketch kith_cuda_dense::sketch() const { return join.plan.dense.order.sketch(norm()); }
 
 /* Room for the pairs that are expected and some more, but no more than half of what is free. */
 void kith_cuda_dense::make_list() {
@@ -299,10 +357,14 @@ uint64_t kith_cuda_dense::filter(const part &part) {
   args.queries = query_side().points;
   args.candidates = candidates->points;
   args.chunks = chunks;
-  args.box_dims = box_dims();
-  args.eps = (float)(sqrt(join.spec.predicate.limit) * join.plan.dense.scale * (1 + 0x1p-20));
+  kith_sketch sketch = this->sketch();
+  args.sketch_dims = kith_sketch_dims(&sketch);
+  args.reach = kith_sketch_reach(&sketch, &join.spec.predicate);
+  args.eps =
+      (float)(kith_norm_distance(norm(), join.spec.predicate.limit) * join.plan.dense.scale * (1 + 0x1p-20));
   args.slack = (float)((chunks * chunk_columns / 16 * 40 + 16) * 0x1p-22);
-  args.marks = marks();
+  args.flags = flags();
+  args.beyond = join.plan.dense.beyond * EACH_BYTE;
   args.one_set = join.spec.one_set;
   args.query_tile = part.query;
   args.candidate_tile = part.candidate;
@@ -313,14 +375,7 @@ uint64_t kith_cuda_dense::filter(const part &part) {
   args.stop = join.stop.get();
   check(cudaMemsetAsync(used, 0, sizeof *used, session.stream), "join_dense");
   dim3 blocks(part.query_end - part.query, blocks_for(part.candidate_end - part.candidate, DENSE_SEGMENT));
-  if (chunk_columns == 16)
-    launch_filter<1>(args, blocks, session.stream);
-  else if (chunk_columns == 32)
-    launch_filter<2>(args, blocks, session.stream);
-  else if (chunks == 1)
-    launch_filter<4>(args, blocks, session.stream);
-  else
-    launch_filter<4, true>(args, blocks, session.stream);
+  with_norm(norm(), [&](auto norm) { launch_filter<norm()>(chunk_columns, args, blocks, session.stream); });
   auto *host = (unsigned long long *)session.pinned;
   check(cudaMemcpyAsync(host, used, sizeof *used, cudaMemcpyDeviceToHost, session.stream), "join_dense");
   join.wait("join_dense");
@@ -340,16 +395,18 @@ void kith_cuda_dense::settle(uint64_t n, uint32_t *degrees) {
                join.spec.predicate.limit,
                (bool)join.spec.one_set,
                join.spec.half && degrees,
-               marks(),
+               flags(),
                !join.spec.no_shortc,
                degrees,
                &join.total.get()->found};
   pair_list pairs{list.get(), list.size(), nullptr};
   unsigned blocks = (unsigned)std::min<uint64_t>((n + THREADS - 1) / THREADS, 64U * session.multiprocessors);
-  if (join.is_f64)
-    settle_pairs<double><<<blocks, THREADS, 0, session.stream>>>(pairs, n, how);
-  else
-    settle_pairs<float><<<blocks, THREADS, 0, session.stream>>>(pairs, n, how);
+  with_norm(norm(), [&](auto norm) {
+    if (join.is_f64)
+      settle_pairs<norm(), double><<<blocks, THREADS, 0, session.stream>>>(pairs, n, how);
+    else
+      settle_pairs<norm(), float><<<blocks, THREADS, 0, session.stream>>>(pairs, n, how);
+  });
   check_launch("settling pairs");
 }
 
@@ -427,7 +484,7 @@ void kith_cuda_dense::fill(uint64_t first, uint64_t end, uint32_t *neighbors) {
   auto placed = session.make<uint32_t>(end - first, "pairs of the rows");
   check(cudaMemsetAsync(placed.get(), 0, (end - first) * sizeof(uint32_t), session.stream), "rows");
   placing to{q.ids.get(), join.index_b.ids.get(),  join.offsets.get(),   first,  end, placed.get(),
-             neighbors,   (bool)join.spec.one_set, (bool)join.spec.half, marks()};
+             neighbors,   (bool)join.spec.one_set, (bool)join.spec.half, flags()};
   if (counts_selves())
     place_selves<<<blocks_for(q.n, THREADS), THREADS, 0, session.stream>>>(q.n, to);
   auto place = [&](uint64_t n) {

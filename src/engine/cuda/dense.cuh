@@ -10,8 +10,8 @@ struct kith_cuda_join;
 
 class kith_cuda_dense {
 public:
-  /* Narrows the points of the join's indexes. */
-  explicit kith_cuda_dense(kith_cuda_join &join);
+  /* Makes the join's indexes, in an order of its own, and narrow copies of the points. */
+  kith_cuda_dense(kith_cuda_join &join, const uint64_t invalid[2]);
   ~kith_cuda_dense();
 
   /* Each adds to the join's total. */
@@ -37,10 +37,12 @@ private:
   bool has_all = false;                          /* the list has all pairs that belong, among its first */
   uint64_t n_listed = 0;
 
-  std::unique_ptr<narrowed> narrow(const kith_cuda::cell_index &index, const double *center);
+  std::unique_ptr<narrowed> narrow(const kith_cuda::view &points, uint64_t invalid_rows, const double *center,
+                                   kith_cuda::cell_index &index);
   const narrowed &query_side() const { return queries ? *queries : *candidates; }
-  uint32_t box_dims() const;
-  bool marks() const;
+  kith_sketch sketch() const;
+  kith_norm norm() const;
+  bool flags() const;
   bool is_empty() const;
   bool counts_selves() const;
   void make_list();

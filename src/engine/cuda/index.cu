@@ -14,13 +14,6 @@ namespace {
 /* A tile does not cross a wider gap than about this many cells: a neighbouring row may be crowded there. */
 enum { FAR_CELLS = 8 };
 
-__device__ bool is_valid(const view &points, uint64_t i) {
-  for (uint32_t c = 0; c < points.dim; c++)
-    if (!isfinite(points.get(i, c)))
-      return false;
-  return true;
-}
-
 /* Invalid rows get the largest key, and so come last. */
 template <typename K>
 __global__ void make_keys(view points, kith_grid grid, bool has_invalid, K *keys, uint32_t *ids) {
@@ -28,7 +21,7 @@ __global__ void make_keys(view points, kith_grid grid, bool has_invalid, K *keys
   if (i >= points.n)
     return;
   ids[i] = i;
-  if (has_invalid && !is_valid(points, i)) {
+  if (has_invalid && !points.is_valid(i)) {
     keys[i] = ~(K)0;
     return;
   }
@@ -119,6 +112,19 @@ void make_table(kith_cuda_session &session, const kith_grid &grid, cell_index &i
           "cells");
 }
 
+void gather_points(kith_cuda_session &session, const view &points, bool as_f64, cell_index &index) {
+  uint64_t width = as_f64 ? sizeof(double) : sizeof(float);
+  index.coords = session.make<char>(index.n * (uint64_t)points.dim * width, "the sorted copy of the points");
+  unsigned blocks = blocks_for(index.n, THREADS);
+  if (as_f64)
+    gather<<<blocks, THREADS, 0, session.stream>>>(points, index.ids.get(), index.n,
+                                                   (double *)index.coords.get());
+  else
+    gather<<<blocks, THREADS, 0, session.stream>>>(points, index.ids.get(), index.n,
+                                                   (float *)index.coords.get());
+  check_launch("gather");
+}
+
 cell_index build_index(kith_cuda_session &session, const view &points, uint64_t invalid_rows,
                        const kith_grid &grid, bool as_f64, uint32_t *cells) {
   cell_index index;
@@ -133,16 +139,7 @@ cell_index build_index(kith_cuda_session &session, const view &points, uint64_t 
   else
     sort_keys<uint32_t>(session, points, grid, has_invalid, index);
   index.find.keys = key_list{index.keys.get(), wide};
-  uint64_t width = as_f64 ? sizeof(double) : sizeof(float);
-  index.coords = session.make<char>(index.n * (uint64_t)points.dim * width, "the sorted copy of the points");
-  unsigned blocks = blocks_for(index.n, THREADS);
-  if (as_f64)
-    gather<<<blocks, THREADS, 0, session.stream>>>(points, index.ids.get(), index.n,
-                                                   (double *)index.coords.get());
-  else
-    gather<<<blocks, THREADS, 0, session.stream>>>(points, index.ids.get(), index.n,
-                                                   (float *)index.coords.get());
-  check_launch("gather");
+  gather_points(session, points, as_f64, index);
   make_table(session, grid, index, cells);
   return index;
 }

@@ -9,6 +9,7 @@
 #ifndef KITH_ENGINE_CUDA_INDEX_CUH
 #define KITH_ENGINE_CUDA_INDEX_CUH
 
+#include "engine/cuda/dense_plan.cuh"
 #include "engine/cuda/device.cuh"
 #include "index/grid.h"
 
@@ -27,6 +28,12 @@ struct view {
   __device__ double get(uint64_t i, uint32_t c) const {
     const char *at = data + (int64_t)i * row_stride + (int64_t)c * col_stride;
     return is_f64 ? *(const double *)at : (double)*(const float *)at;
+  }
+  __device__ bool is_valid(uint64_t i) const {
+    for (uint32_t c = 0; c < dim; c++)
+      if (!isfinite(get(i, c)))
+        return false;
+    return true;
   }
 };
 
@@ -88,13 +95,6 @@ struct tile_list {
   buffer<uint32_t> numbers;
 };
 
-/* Joining all points with all (dense.cuh): how they are narrowed. */
-struct dense_plan {
-  bool wanted = false;
-  std::vector<double> center;
-  double scale = 1; /* a power of two */
-};
-
 struct grid_plan {
   kith_grid grid;
   kith_stencil stencil;
@@ -113,6 +113,9 @@ grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, cons
  * the number of non-empty cells once the stream was waited for. */
 cell_index build_index(kith_cuda_session &session, const view &points, uint64_t invalid_rows,
                        const kith_grid &grid, bool as_f64, uint32_t *cells);
+
+/* Fills coords, once n and ids are there. */
+void gather_points(kith_cuda_session &session, const view &points, bool as_f64, cell_index &index);
 
 /* Cuts an index into tiles of up to `queries` positions. */
 tiles cut_tiles(kith_cuda_session &session, const cell_index &index, const kith_grid &grid, uint32_t queries);

@@ -119,11 +119,14 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
   double planned = seconds();
   is_f64 = a.is_f64 || b.is_f64;
   uint32_t *cells = (uint32_t *)session.pinned + 16; /* beside the other numbers */
-  index_b = build_index(session, b, spec.one_set ? invalid[0] : invalid[1], plan.grid, is_f64, &cells[0]);
-  if (!spec.one_set)
-    index_a = build_index(session, a, invalid[0], plan.grid, is_f64, &cells[1]);
+  cells[0] = 0;
   if (plan.dense.wanted)
-    make_dense();
+    make_dense(invalid);
+  if (!dense) {
+    index_b = build_index(session, b, spec.one_set ? invalid[0] : invalid[1], plan.grid, is_f64, &cells[0]);
+    if (!spec.one_set)
+      index_a = build_index(session, a, invalid[0], plan.grid, is_f64, &cells[1]);
+  }
   if (by_point()) {
     order_queries();
     session.wait("the order of the queries");
@@ -170,12 +173,14 @@ void kith_cuda_join::upload_limits() {
 }
 
 /* If the device has no room for narrow copies of the points, the grid does without them. */
-void kith_cuda_join::make_dense() {
+void kith_cuda_join::make_dense(const uint64_t invalid[2]) {
   try {
-    dense = std::make_unique<kith_cuda_dense>(*this);
+    dense = std::make_unique<kith_cuda_dense>(*this, invalid);
     session.wait("narrowing the points");
   } catch (const failure &f) {
     dense.reset();
+    index_a = cell_index();
+    index_b = cell_index();
     if (f.status != KITH_ERR_BUDGET && f.status != KITH_ERR_MEMORY)
       throw;
   }
@@ -191,6 +196,9 @@ void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) c
   info.runs = plan.stencil.n_steps;
   info.tile_queries = plan.tile_queries;
   info.dense = dense != nullptr;
+  info.split = plan.dense.order.split;
+  info.groups = plan.dense.order.groups;
+  info.share = plan.dense.order.share;
   info.candidates = plan.candidates;
   info.neighbors = plan.neighbors;
 }

@@ -134,7 +134,7 @@ private:
   bool has_images() const { return spec.lattice.n > 0 && !plan.wraps; }
   bool is_general() const { return kith_cuda::needs_general(spec); }
   void describe(kith_cuda_info &info, const uint64_t invalid[2]) const;
-  void make_dense();
+  void make_dense(const uint64_t invalid[2]);
   kith_cuda::join_args arguments(kith_cuda::operation op) const;
   void launch(const kith_cuda::join_args &args, kith_cuda::operation op);
   void launch_wrapping(const kith_cuda::join_args &args, kith_cuda::operation op);

@@ -5,6 +5,7 @@
  * that the host predicts the cost of every choice, in warp instructions a query, and takes the cheapest. Two
  * short waits, some 0.1 ms in all: a join of a million points takes less than one. */
 #include "engine/cuda/box.cuh"
+#include "engine/cuda/dense_plan.cuh"
 #include "engine/cuda/join_point.cuh"
 #include "engine/cuda/join_tile.cuh"
 
@@ -312,13 +313,6 @@ option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double wi
   return o;
 }
 
-/* ---- all with all -------------------------------------------------------------------------------------- */
-
-/* Seconds, about, on a GPU of the H100's kind; only ratios matter. */
-constexpr double SECONDS_MULTIPLY = 5e-15; /* a column of a pair on tensor cores */
-constexpr double SECONDS_PAIR = 1.2e-13;   /* everything else about a pair there */
-constexpr double SECONDS_TEST = 1e-12;     /* a column of a candidate, by the definition, twice */
-
 /* ---- putting it together -------------------------------------------------------------------------------- */
 
 struct planner {
@@ -327,6 +321,7 @@ struct planner {
   view a, b;
   uint32_t dim;
   std::vector<double> min, max, low, high;
+  std::vector<uint32_t> columns; /* those of largest variance first, unless REORDER is off */
   uint32_t n_sample, n_queries;
   buffer<double> points, queries;
   const double *spread; /* some rows of the sample, in pinned memory */
@@ -349,9 +344,6 @@ struct planner {
   bool can_wrap(const kith_grid &grid) const;
   bool make_wrapping(grid_plan &plan, const std::vector<double> &counts, const option &plain);
   option choose_point(const std::vector<double> &counts);
-  dense_plan choose_dense(const option &grid) const;
-  dense_plan center_points() const;
-  double blur(const dense_plan &dense) const;
 };
 
 [[noreturn]] void refuse_invalid(const view &points, const char *name, const findings &found) {
@@ -438,7 +430,8 @@ void planner::draw() {
         "sample");
 }
 
-/* Keeps the dimensions of largest variance (REORDER), or the first ones. */
+/* Puts the columns of largest variance first (REORDER), or leaves them as they are; the grid may cut the first.
+ */
 void planner::rank_dimensions() {
   size_t rows = n_spread;
   std::vector<std::pair<double, uint32_t>> ranked;
@@ -453,9 +446,10 @@ void planner::rank_dimensions() {
   }
   if (!spec.no_reorder)
     std::sort(ranked.begin(), ranked.end());
+  for (const auto &column : ranked)
+    columns.push_back(column.second);
   grid_spec.k = std::min<uint32_t>(dim, KITH_GRID_DIMS);
-  for (uint32_t j = 0; j < grid_spec.k; j++)
-    grid_spec.dims[j] = ranked[j].second;
+  std::copy(columns.begin(), columns.begin() + grid_spec.k, grid_spec.dims);
 }
 
 /* Far outliers and heavy tails would be most of the box: it is cut evenly without them. */
@@ -642,56 +636,6 @@ option planner::choose_point(const std::vector<double> &counts) {
   return o;
 }
 
-/* The mean of the sample, and the power of two that makes the largest coordinate about it fit half precision.
- */
-dense_plan planner::center_points() const {
-  enum { LARGEST_EXPONENT = 13 };
-  dense_plan dense;
-  dense.center.resize(dim);
-  double largest = 0;
-  for (uint32_t c = 0; c < dim; c++) {
-    double mean = 0;
-    for (size_t r = 0; r < n_spread; r++)
-      mean += spread[r * dim + c] / (double)n_spread;
-    dense.center[c] = std::min(std::max(mean, min[c]), max[c]);
-    largest = std::max({largest, max[c] - dense.center[c], dense.center[c] - min[c]});
-  }
-  dense.wanted = largest < 1e100 && (largest > 1e-100 || largest == 0);
-  dense.scale = dense.wanted && largest > 0 ? exp2(LARGEST_EXPONENT - ceil(log2(largest))) : 1;
-  return dense;
-}
-
-/* By what factor, about, narrowing lets through more pairs than belong; its logarithm. */
-double planner::blur(const dense_plan &dense) const {
-  double length2 = 0;
-  for (size_t r = 0; r < n_spread; r++)
-    for (uint32_t c = 0; c < dim; c++) {
-      double x = spread[r * dim + c] - dense.center[c];
-      length2 += x * x / (double)n_spread;
-    }
-  double moved = 0x1p-12 * sqrt(length2);
-  return moved == 0 ? 0 : dim * 2 * moved / sqrt(spec.predicate.limit);
-}
-
-/* Whether to join all points with all instead. */
-dense_plan planner::choose_dense(const option &grid) const {
-  enum { MOST_BLUR = 3 };
-  dense_plan dense = center_points();
-  bool plain = !needs_general(spec) && spec.lattice.n == 0;
-  bool may = plain && spec.kernel == KITH_KERNEL_AUTO && n_spread > 0 &&
-             sqrt(spec.predicate.limit) * dense.scale < 0x1p40; /* sums stay finite; beyond, all pairs belong */
-  if (!may || !dense.wanted || spec.brute) {
-    dense.wanted = may && dense.wanted;
-    return dense;
-  }
-  double columns = ceil(dim / 16.0) * 16;
-  double pairs = (double)b.n * (spec.one_set ? 0.5 : 1);
-  double all = pairs * (columns * SECONDS_MULTIPLY + SECONDS_PAIR);
-  dense.wanted = dim > 8 && !spec.index_dims && spec.cell_side == 0 && blur(dense) < MOST_BLUR &&
-                 all < grid.candidates * dim * SECONDS_TEST;
-  return dense;
-}
-
 } // namespace
 
 grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, const view &a, const view &b,
@@ -703,7 +647,8 @@ grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, cons
   std::vector<double> counts = planner.candidates();
   option best = spec.kernel == KITH_KERNEL_POINT ? planner.choose_point(counts) : planner.choose(counts, 1, 0);
   grid_plan plan;
-  plan.dense = planner.choose_dense(best);
+  plan.dense = plan_dense(spec, {planner.spread, planner.n_spread, planner.min, planner.max, planner.columns,
+                                 b.n, best.candidates});
   plan.neighbors = planner.neighbors;
   plan.wraps = planner.make_wrapping(plan, counts, best);
   if (!plan.wraps)

@@ -40,7 +40,9 @@ void create_narrow_stream(kith_cuda_session &session, unsigned multiprocessors) 
   unsigned groups = 1;
   check_driver(get_device(&device, session.device), "finding the device");
   check_driver(get_resource(device, &all, CU_DEV_RESOURCE_TYPE_SM), "counting multiprocessors");
-  check_driver(split(&part, &groups, &all, nullptr, 0, multiprocessors), "taking multiprocessors");
+  check_driver(
+      split(&part, &groups, &all, nullptr, CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING, multiprocessors),
+      "taking multiprocessors");
   check_driver(describe(&description, &part, 1), "describing them");
   check_driver(create(&context, description, device, CU_GREEN_CTX_DEFAULT_STREAM), "a context for them");
   check_driver(create_in((CUstream *)&session.stream, context, CU_STREAM_NON_BLOCKING, 0), "a stream for them");

@@ -1,0 +1,132 @@
+/* The sieve of norm 2: products on tensor cores. Points are narrowed to half precision about their mean, scaled
+ * by a power of two. The sum of a pair is
+ *     s = (eps + e)^2 / 2 + slack - |a|^2 / 2 - |b|^2 / 2 + a . b        (eps, a, b scaled)
+ * which is negative only if the pair is surely too far apart: e bounds what narrowing moved the two points by,
+ * and slack the rounding of the sum. Where s is large enough the pair surely belongs. */
+#ifndef KITH_ENGINE_CUDA_SIEVE_PRODUCTS_CUH
+#define KITH_ENGINE_CUDA_SIEVE_PRODUCTS_CUH
+
+#include "engine/cuda/join_dense.cuh"
+
+namespace kith_cuda {
+
+__device__ inline void load_matrices(uint32_t (&to)[4], const __half *from) {
+  uint32_t at = (uint32_t)__cvta_generic_to_shared(from);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(at));
+}
+
+/* sum += a * b, for 16 x 16 by 16 x 8. Not volatile: what the next ones need may be loaded meanwhile. */
+__device__ inline void multiply(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <int K, bool MANY> struct product_sieve : dense_part {
+  using shape = dense_shape<K, MANY, __half, 8>;
+  static constexpr bool NEEDS_NORMS = true;
+
+  struct limit {
+    float begin; /* what sums begin with, before lengths are taken off, */
+    float sure;  /* and what they are at least if a pair surely belongs */
+  };
+
+  float sum[2][8][4];
+  float own[2][2]; /* half the squared lengths of the lane's queries */
+
+  /* 2^-18 is for the rounding of eps and of these sums themselves. */
+  __device__ static limit limit_of(const dense_args &args, const dense_tile &a, const dense_tile &b) {
+    float reach = args.eps + a.error + b.error;
+    float least = args.eps * (1 - 0x1p-18f) - a.error - b.error; /* eps is rounded up */
+    float slack = args.slack * (a.norm2 + b.norm2 + reach * reach);
+    float begin = reach * reach * (0.5f + 0x1p-18f) + slack;
+    float surely = least * least * (0.5f - 0x1p-18f) - slack;
+    return {begin, args.flags && least > 0 ? begin - surely : INFINITY};
+  }
+
+  __device__ void see_queries(const dense_points &queries, uint32_t tile) {
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+      for (int h = 0; h < 2; h++)
+        own[m][h] = queries.half_norm2[(uint64_t)tile * DENSE_TILE + row0 + m * 16 + h * 8 + lane / 4];
+  }
+
+  /* s, before a . b is added. */
+  __device__ void begin(const dense_memory<product_sieve> &memory, uint32_t stage, const limit &limit) {
+#pragma unroll
+    for (int n = 0; n < 8; n++) {
+      float2 other = *(const float2 *)(memory.half_norm2[stage] + column0 + n * 8 + lane % 4 * 2);
+#pragma unroll
+      for (int m = 0; m < 2; m++) {
+        sum[m][n][0] = (limit.begin - own[m][0]) - other.x;
+        sum[m][n][1] = (limit.begin - own[m][0]) - other.y;
+        sum[m][n][2] = (limit.begin - own[m][1]) - other.x;
+        sum[m][n][3] = (limit.begin - own[m][1]) - other.y;
+      }
+    }
+  }
+
+  /* Lanes give the addresses of the rows of four 8 x 8 matrices each. */
+  __device__ void add(const dense_args &, const dense_memory<product_sieve> &memory, uint32_t stage) {
+    const __half *a = memory.query_values(stage) + (row0 + lane % 16) * shape::STRIDE + lane / 16 * 8;
+    const __half *b =
+        memory.candidates[stage] + (column0 + lane / 16 * 8 + lane % 8) * shape::STRIDE + lane / 8 % 2 * 8;
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      uint32_t rows[2][4];
+      uint32_t columns[4][4];
+#pragma unroll
+      for (int m = 0; m < 2; m++)
+        load_matrices(rows[m], a + m * 16 * shape::STRIDE + k * 16);
+#pragma unroll
+      for (int n = 0; n < 4; n++)
+        load_matrices(columns[n], b + n * 16 * shape::STRIDE + k * 16);
+#pragma unroll
+      for (int n = 0; n < 4; n++)
+#pragma unroll
+        for (int m = 0; m < 2; m++) {
+          multiply(sum[m][2 * n], rows[m], columns[n][0], columns[n][1]);
+          multiply(sum[m][2 * n + 1], rows[m], columns[n][2], columns[n][3]);
+        }
+    }
+  }
+
+  /* Whether some sum is not negative. */
+  __device__ bool has_any(const dense_args &) const {
+    int all = -1;
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+      for (int n = 0; n < 8; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+          all &= __float_as_int(sum[m][n][e]);
+    return all >= 0;
+  }
+
+  __device__ static uint32_t signs_of(const float (&sum)[8][4], float less) {
+    uint32_t signs = 0;
+#pragma unroll
+    for (int n = 0; n < 8; n++)
+#pragma unroll
+      for (int e = 0; e < 4; e++)
+        signs = __funnelshift_l(__float_as_uint(sum[n][e] - less), signs, 1);
+    return signs;
+  }
+
+  __device__ uint32_t find(int part, const dense_args &, const dense_memory<product_sieve> &, uint32_t,
+                           const limit &limit, uint32_t *sure) const {
+    *sure = ~signs_of(sum[part], limit.sure);
+    return ~signs_of(sum[part], 0);
+  }
+
+  __device__ uint32_t row(int part, uint32_t i) const { return row0 + lane / 4 + part * 16 + i / 2 % 2 * 8; }
+  __device__ uint32_t column(int, uint32_t i) const { return column0 + lane % 4 * 2 + i / 4 * 8 + i % 2; }
+};
+
+} // namespace kith_cuda
+#endif
