@@ -69,10 +69,10 @@ typedef struct kith_cuda_info {
   kith_grid grid;
   const kith_stencil *stencil; /* until the join is destroyed */
   uint32_t runs;
-  uint32_t tile_queries;        /* queries that share their candidates */
-  int dense;                    /* all points are joined with all: there are no cells. Ordered by */
-  uint32_t split, groups;       /* a sketch of the columns grid.dims and of groups of others (index/sketch.h); */
-  double share;                 /* a tile meets this share of the others, expected */
+  uint32_t tile_queries;  /* queries that share their candidates */
+  int dense;              /* all points are joined with all: there are no cells. Ordered by */
+  uint32_t split, groups; /* a sketch of the columns grid.dims and of groups of others (index/sketch.h); */
+  double share;           /* a tile meets this share of the others, expected */
   double candidates, neighbors; /* per query, expected */
   double seconds_plan, seconds_index;
 } kith_cuda_info;
