@@ -10,6 +10,7 @@
  * in five dimensions and more. Joins that a grid does cheaply are not looked at. */
 #include "plan/plan.h"
 
+#include "base/team.h"
 #include "plan/sample.h"
 
 #include <stdio.h>
@@ -31,6 +32,7 @@ static const double SURE = 0.9;        /* nor one that does not cost clearly mor
 enum { RANKED = 1024 };
 
 typedef struct trial {
+  kith_context *ctx;
   const kith_question *question;
   const kith_choice *grid;
   kith_sample sample;
@@ -175,7 +177,15 @@ typedef struct near_points {
   double sifted; /* within a cell of it in every dimension: looked at before that */
 } near_points;
 
-static void add_near(const trial *t, const bounds *box, near_points *sum) {
+/* Points near the boxes of all queries, which threads share. */
+typedef struct near_search {
+  const trial *trial;
+  void (*bound)(const trial *t, uint32_t q, bounds *box);
+  near_points found[KITH_SAMPLE_QUERIES];
+} near_search;
+
+static near_points find_near(const trial *t, const bounds *box) {
+  near_points near = {0};
   const kith_sample *sample = &t->sample;
   const kith_predicate *predicate = t->question->predicate;
   double limit = kith_norm_size(predicate->norm, predicate->reach);
@@ -188,18 +198,27 @@ static void add_near(const trial *t, const bounds *box, near_points *sum) {
       size = kith_norm_add(predicate->norm, size, gap);
       sifted = gap <= predicate->reach;
     }
-    sum->sifted += sifted;
-    sum->tested += sifted && size <= limit;
+    near.sifted += sifted;
+    near.tested += sifted && size <= limit;
   }
+  return near;
+}
+
+static void search_query(void *argument, uint64_t q) {
+  near_search *search = argument;
+  bounds box;
+  search->bound(search->trial, (uint32_t)q, &box);
+  search->found[q] = find_near(search->trial, &box);
 }
 
 static near_points count_near(const trial *t, void (*bound)(const trial *t, uint32_t q, bounds *box)) {
   near_points sum = {0};
   const kith_sample *sample = &t->sample;
+  near_search search = {.trial = t, .bound = bound};
+  kith_each(t->ctx, sample->n_queries, search_query, &search);
   for (uint32_t q = 0; q < sample->n_queries; q++) {
-    bounds box;
-    bound(t, q, &box);
-    add_near(t, &box, &sum);
+    sum.tested += search.found[q].tested;
+    sum.sifted += search.found[q].sifted;
   }
   double scale = (double)t->question->candidates->n / sample->n_points / sample->n_queries;
   return (near_points){.tested = sum.tested * scale, .sifted = sum.sifted * scale};
@@ -260,7 +279,7 @@ kith_status kith_choose_ego(kith_context *ctx, const kith_question *question, co
   *choice = (kith_ego_choice){.ego = asked};
   if (!asked && (grid->cost < CHEAP || question->candidates->dim > KITH_GRID_DIMS))
     return KITH_OK;
-  trial t = {.question = question, .grid = grid};
+  trial t = {.ctx = ctx, .question = question, .grid = grid};
   kith_status status =
       kith_sample_take(ctx, question->queries, question->candidates, !question->no_reorder, &t.sample);
   if (status)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS = 8192, QUERIES = 64, MIN_QUERIES = 8, VARIANCE_POINTS = 512 };
+enum { POINTS = 8192, QUERIES = KITH_SAMPLE_QUERIES, MIN_QUERIES = 8, VARIANCE_POINTS = 512 };
 
 static uint64_t hash(uint64_t x) {
   x += UINT64_C(0x9E3779B97F4A7C15);

@@ -6,6 +6,8 @@
 #include "index/grid.h"
 #include "points/points.h"
 
+enum { KITH_SAMPLE_QUERIES = 64 }; /* at most */
+
 typedef struct kith_sample {
   uint32_t n_dims;
   uint32_t dims[KITH_GRID_DIMS]; /* by falling variance among the candidates */

@@ -6,6 +6,7 @@
 #include "kith.h"
 #include "reference.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +28,12 @@ typedef enum shape {
   WIDE,     /* many columns far wider than eps, so that marks are cut off */
   STEPS,    /* multiples of a small number: differences of whole marks */
   OVERFLOW, /* differences and sums beyond the range of the input's type */
+  EDGE,     /* a first column whose distances from its least value are at the end of float's range */
   N_SHAPES
 } shape;
-static const char *const NAMES[] = {"uniform",  "expo",     "decay",    "lattice", "far",
-                                    "constant", "one huge", "huge all", "tiny",    "clusters",
-                                    "outlier",  "invalid",  "wide",     "steps",   "overflow"};
+static const char *const NAMES[] = {"uniform",  "expo",     "decay",    "lattice",  "far",     "constant",
+                                    "one huge", "huge all", "tiny",     "clusters", "outlier", "invalid",
+                                    "wide",     "steps",    "overflow", "edge"};
 
 static const uint32_t DIMS[] = {1, 2, 3, 7, 16, 33, 64, 257, 1024};
 typedef struct machine {
@@ -85,6 +87,8 @@ static double value(shape s, uint64_t i, uint32_t c, uint32_t dim, uint64_t *rng
     return (double)(int)(u * 60) / 60 * 0.125;
   case OVERFLOW:
     return (i % 3 == 0 ? 3e38 : 1e3) * (2 * u - 1);
+  case EDGE:
+    return c > 0 ? u : i == 7 ? -(double)FLT_MAX : 0x1p103 + (u - 0.5) * 0x1p98;
   case INVALID:
     return i % 41 == 3 && c == dim / 3 ? NAN : u;
   default:
