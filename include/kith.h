@@ -300,8 +300,8 @@ typedef struct kith_join_options {
                      those that are lower triangular are understood). eps: at most half the smallest height */
   const double *eps_of; /* a->n values, or NULL: (i, j) belongs iff their distance is at most eps_of[i]; eps is
                            then not used, and half keeps the pairs i < j with a distance of at most eps_of[i] */
-  /* For experiments: how points of many dimensions are joined. The last three are for the CPU only. */
-  int brute;      /* 1: all with all; on the CPU ordered by index_dims columns if that is given */
+  /* For experiments: how points of many dimensions are joined. */
+  int brute;      /* 1: all with all; ordered by index_dims columns if that is given */
   int no_reorder; /* 1: columns in the order of the input, not by variance (REORDER) */
   int no_sortidu; /* 1: do not order points by what is not indexed (SORTIDU) */
   int no_shortc;  /* 1: add up all columns, even if a pair is surely too far apart (SHORTC) */

@@ -29,35 +29,37 @@ static double predict_seconds(const kith_join *j, kith_what what, const kith_est
 }
 
 /* What the tiles of all points are ordered by. */
-static void describe_order_of_tiles(const kith_cuda_info *gpu, char *text, size_t size) {
-  if (gpu->split == 0)
-    snprintf(text, size, "the norms of %u groups of columns", gpu->groups);
+static void describe_tile_order(const kith_cuda_tile_order *tiles, char *text, size_t size) {
+  if (tiles->split == 0)
+    snprintf(text, size, "the norms of %u groups of columns", tiles->groups);
   else
-    snprintf(text, size, "%u column%s%s", gpu->split, gpu->split == 1 ? "" : "s",
-             gpu->groups ? " and the norm of the others" : "");
+    snprintf(text, size, "%u column%s%s", tiles->split, tiles->split == 1 ? "" : "s",
+             tiles->groups ? " and the norm of the others" : "");
 }
 
 /* All points with all. */
 static void describe_gpu_tiles(const kith_join *j, kith_plan *plan) {
+  const kith_cuda_tile_order *tiles = &j->gpu.tiles;
   bool products = j->predicate.norm == KITH_NORM_2;
+  const char *how = products ? "on tensor cores" : "as bytes";
+  const char *why = j->options.brute ? "that was asked for" : "a grid would leave too many candidates to test";
   char order[64];
-  describe_order_of_tiles(&j->gpu, order, sizeof order);
+  describe_tile_order(tiles, order, sizeof order);
   plan->kernel = products ? "tensor" : "marks";
-  plan->cells = plan->runs = 0;
-  plan->index_dims = j->gpu.split;
-  plan->cell_side = plan->cell_width = 0;
-  snprintf(plan->why, sizeof plan->why,
-           "All points are joined with all, %s: %s. They are ordered by %s: tiles of them then meet about %.2g "
-           "of the "
-           "others.\n",
-           products ? "on tensor cores" : "as bytes",
-           j->options.brute ? "that was asked for"
-                            : "a grid would leave too many candidates to test one by one",
-           order, j->gpu.share);
+  plan->index_dims = tiles->split;
+  memcpy(plan->dims, tiles->columns, tiles->split * sizeof *tiles->columns);
+  snprintf(
+      plan->why, sizeof plan->why,
+      "All points are joined with all, %s: %s. Ordered by %s, a tile of them meets about %.2g of the tiles.\n",
+      how, why, order, tiles->share);
 }
 
 static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
   const kith_grid *grid = &j->gpu.grid;
+  if (j->gpu.dense) {
+    describe_gpu_tiles(j, plan);
+    return;
+  }
   plan->index_dims = grid->k;
   memcpy(plan->dims, grid->dims, grid->k * sizeof *grid->dims);
   plan->cell_side = kith_grid_row_side(grid);
@@ -70,10 +72,6 @@ static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
         "Cut dimensions: %u of %u, those of largest variance, in cells of side eps, as the kernel point wants "
         "them: about %.3g tests a query in a sample.\n",
         plan->index_dims, plan->dim, j->gpu.candidates);
-    return;
-  }
-  if (j->gpu.dense) {
-    describe_gpu_tiles(j, plan);
     return;
   }
   snprintf(plan->why, sizeof plan->why,

@@ -337,6 +337,7 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
                          .cell_side = opt->cell_side,
                          .brute = opt->brute,
                          .no_reorder = opt->no_reorder,
+                         .no_sortidu = opt->no_sortidu,
                          .no_shortc = opt->no_shortc,
                          .shared = j->ctx->engine == KITH_ENGINE_HYBRID,
                          .counts = j->aim == KITH_AIM_TOTAL,
@@ -355,8 +356,8 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
   j->report.seconds_plan += j->gpu.seconds_plan;
   j->report.seconds_index += j->gpu.seconds_index;
   j->report.cells = j->gpu.cells;
-  j->report.index_dims = j->gpu.grid.k;
-  j->report.cell_side = kith_grid_row_side(&j->gpu.grid);
+  j->report.index_dims = j->gpu.dense ? j->gpu.tiles.split : j->gpu.grid.k;
+  j->report.cell_side = j->gpu.dense ? 0 : kith_grid_row_side(&j->gpu.grid);
   return kith_check_cancel(j->ctx);
 }
 

@@ -61,8 +61,9 @@ kith_points make_points(shape s, uint64_t n, uint32_t dim, kith_dtype dtype, int
                         void **memory);
 
 /* Joins on a GPU that are too large for the reference (large.c): in a box that the grid wraps around; shared
- * with the CPU, which comes later. */
+ * with the CPU; and in many dimensions, where all points meet all in many tiles. */
 bool large_box_is_right(void);
 bool large_sharing_is_right(void);
+bool large_tiles_are_right(void);
 
 #endif

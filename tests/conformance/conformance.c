@@ -330,8 +330,10 @@ static void check_case(kith_context **machines, const test_case *c) {
 static void check_large(bool gpu, bool hybrid) {
   test_case c = {0};
   snprintf(c.name, sizeof c.name, "many points");
-  if (gpu)
+  if (gpu) {
     check(large_box_is_right(), &c, "the GPU", "table in a box");
+    check(large_tiles_are_right(), &c, "the GPU", "tables in many dimensions");
+  }
   if (hybrid)
     check(large_sharing_is_right(), &c, "CPU and GPU", "table");
 }

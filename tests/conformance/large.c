@@ -20,10 +20,13 @@ static float *make_values(void) {
   return values;
 }
 
+static uint64_t device_memory; /* that contexts may use; 0: all */
+
 static kith_context *open_engine(const char *engine) {
   kith_context_options options = kith_context_options_init();
   options.engine = engine;
   options.threads = THREADS;
+  options.device_memory_bytes = device_memory;
   kith_context *ctx;
   if (kith_context_create(&options, &ctx) == KITH_OK)
     return ctx;
@@ -99,4 +102,58 @@ bool large_sharing_is_right(void) {
   if (right && slows && !shares)
     fprintf(stderr, "the CPU did not come: %s\n", report.n_engines == 2 ? report.engines[1].failure : "");
   return right && (shares || !slows);
+}
+
+/* Clusters of several densities. */
+static float *make_clusters(uint64_t n, uint32_t dim) {
+  float *values = calloc(n * dim, sizeof(float));
+  uint64_t state = dim;
+  for (uint64_t i = 0; values && i < n * dim; i++) {
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    double u = (double)(state >> 40) * 0x1p-24;
+    uint64_t cluster = i / dim % 17;
+    values[i] = (float)(u * (0.1 + 0.05 * (double)cluster) + (double)(cluster * (i % dim + 3) % 7));
+  }
+  return values;
+}
+
+typedef struct tiles_case {
+  uint32_t dim;
+  kith_metric metric;
+  double eps;
+} tiles_case;
+
+static bool tiles_are_right(const tiles_case *c, uint64_t memory) {
+  enum { POINTS = 12000 };
+  float *values = make_clusters(POINTS, c->dim);
+  kith_points points = kith_points_f32(values, POINTS, c->dim);
+  kith_join_options options = kith_join_options_init(c->eps);
+  options.metric = c->metric;
+  options.brute = 1;
+  kith_join_report report = kith_join_report_init();
+  device_memory = memory;
+  bool right = values && makes_same_table("cuda", &points, options, &report) && report.pairs > POINTS &&
+               strcmp(report.algorithm, "brute") == 0;
+  device_memory = 0;
+  if (!right)
+    fprintf(stderr, "%u dimensions, metric %d: %llu pairs, %s\n", c->dim, c->metric,
+            (unsigned long long)report.pairs, report.algorithm ? report.algorithm : "");
+  free(values);
+  return right;
+}
+
+/* More than one segment of tiles, so that stages are used again; once with so little memory that the list does
+ * not hold all pairs. */
+bool large_tiles_are_right(void) {
+  static const tiles_case CASES[] = {
+      {16, KITH_MANHATTAN, 2.4}, {16, KITH_CHEBYSHEV, 0.33},  {16, KITH_EUCLIDEAN, 0.75},
+      {33, KITH_MANHATTAN, 6},   {64, KITH_CHEBYSHEV, 0.42},  {64, KITH_EUCLIDEAN, 1.9},
+      {64, KITH_MANHATTAN, 12},  {100, KITH_CHEBYSHEV, 0.44}, {100, KITH_MANHATTAN, 19}};
+  const uint64_t little = 24 << 20;
+  bool right = true;
+  for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+    right &= tiles_are_right(&CASES[i], 0);
+    right &= tiles_are_right(&CASES[i], little);
+  }
+  return right;
 }

@@ -45,6 +45,7 @@ typedef struct kith_cuda_spec {
   double cell_side;    /* 0: choose */
   int brute;           /* all points with all */
   int no_reorder;      /* columns in the order of the input */
+  int no_sortidu;      /* all with all: not ordered by norms of columns */
   int no_shortc;       /* distances are added up to the end */
   int shared;          /* with the CPU: the grid is to suit it, too */
   int counts;          /* nothing but a total is asked for */
@@ -60,6 +61,13 @@ typedef struct kith_cuda_spec {
   kith_cuda_stop stop;
 } kith_cuda_spec;
 
+/* What tiles of points that are joined all with all are ordered by: a sketch (index/sketch.h). */
+typedef struct kith_cuda_tile_order {
+  uint32_t split, groups;
+  uint32_t columns[KITH_GRID_DIMS]; /* the first of them are split */
+  double share;                     /* of the others that a tile meets, expected */
+} kith_cuda_tile_order;
+
 /* What creating a join found and did. */
 typedef struct kith_cuda_info {
   uint64_t n_valid;      /* queries that take part */
@@ -69,10 +77,9 @@ typedef struct kith_cuda_info {
   kith_grid grid;
   const kith_stencil *stencil; /* until the join is destroyed */
   uint32_t runs;
-  uint32_t tile_queries;  /* queries that share their candidates */
-  int dense;              /* all points are joined with all: there are no cells. Ordered by */
-  uint32_t split, groups; /* a sketch of the columns grid.dims and of groups of others (index/sketch.h); */
-  double share;           /* a tile meets this share of the others, expected */
+  uint32_t tile_queries;        /* queries that share their candidates */
+  int dense;                    /* all points are joined with all: there are no cells */
+  kith_cuda_tile_order tiles;   /* then */
   double candidates, neighbors; /* per query, expected */
   double seconds_plan, seconds_index;
 } kith_cuda_info;

@@ -412,14 +412,16 @@ void kith_cuda_dense::settle(uint64_t n, uint32_t *degrees) {
 
 /* Finds the pairs of a part and gives them to `use`; cut in two while they do not fit the list. */
 template <typename F> void kith_cuda_dense::each_list(const part &whole, F use) {
-  uint64_t n = filter(whole);
+  constexpr uint32_t MOST_SEGMENTS = 65535; /* of a launch */
+  uint32_t segments = blocks_for(whole.candidate_end - whole.candidate, DENSE_SEGMENT);
+  uint64_t n = segments > MOST_SEGMENTS ? UINT64_MAX : filter(whole);
   if (n <= list.size()) {
     use(n);
     return;
   }
   part first = whole;
   part second = whole;
-  if (whole.query_end - whole.query > 1)
+  if (segments <= MOST_SEGMENTS && whole.query_end - whole.query > 1)
     first.query_end = second.query = whole.query + (whole.query_end - whole.query) / 2;
   else if (whole.candidate_end - whole.candidate > 1)
     first.candidate_end = second.candidate = whole.candidate + (whole.candidate_end - whole.candidate) / 2;

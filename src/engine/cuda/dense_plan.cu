@@ -84,19 +84,20 @@ double order_trial::find_share(const dense_order &order) {
   return n > 1 ? (double)met / ((double)n * (double)(n - 1) / 2) : 1;
 }
 
-/* Columns, columns and the norm of the others, norms of groups: what leaves out most. */
+/* Columns, columns and the norm of the others, norms of groups (SORTIDU): what leaves out most. */
 dense_order choose_order(const kith_cuda_spec &spec, const dense_sample &sample) {
   struct choice {
     uint32_t split, groups;
   };
-  constexpr choice CHOICES[] = {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {1, 1}, {2, 1}, {3, 1}, {0, 2}, {0, 3}, {0, 4}};
+  constexpr choice CHOICES[] = {{2, 0}, {3, 0}, {4, 0}, {1, 1}, {2, 1}, {3, 1}, {0, 2}, {0, 3}, {0, 4}};
   uint32_t dim = (uint32_t)sample.min.size();
+  order_trial trial(sample, spec.predicate);
   dense_order best{sample.columns, sample.min, sample.max};
   best.split = spec.index_dims ? spec.index_dims : 1;
-  order_trial trial(sample, spec.predicate);
+  best.groups = spec.index_dims && !spec.no_sortidu ? 1 : 0;
   best.share = trial.find_share(best);
   for (const choice &choice : CHOICES) {
-    if (spec.index_dims || choice.split + choice.groups > dim)
+    if (spec.index_dims || choice.split + choice.groups > dim || (choice.groups && spec.no_sortidu))
       continue;
     dense_order order = best;
     order.split = choice.split;
@@ -145,9 +146,10 @@ double blur(const dense_plan &dense, const dense_sample &sample, double eps) {
 
 /* ---- marks, for the norms 1 and max -------------------------------------------------------------------- */
 
-/* A ruler: eps is so many marks long; in norm 1, the share of eps that a column has. In norm max, differences
- * have an upper bit of a byte that tells them from those of up to t, one mark more than eps: so 2 t is less
- * than that bit. LAST_MARK_MAX + t fits a byte, and t - LAST_MARK_MAX, modulo 256, has an upper bit, too. */
+/* A ruler: eps is so many marks long; in norm 1, the share of eps that a column has. In norm max, t, the
+ * largest difference of a pair that may belong, is at most one mark more: so 2 t is less than the lowest of the
+ * upper bits. LAST_MARK_MAX + t fits a byte; and t - LAST_MARK_MAX, modulo 256, has an upper bit, but for a t
+ * of less than 63 with the last ruler, which then lets some pairs through that it need not. */
 struct ruler {
   double marks;
   uint32_t beyond; /* the upper bits */
@@ -225,10 +227,7 @@ dense_plan choose_ruler(const kith_predicate &predicate, const dense_sample &sam
     best = dense;
     *passing = trial.passing;
   }
-  for (size_t c = 0; c < mean.size(); c++) /* boxes of tiles are float */
-    apart = std::max(sample.max[c] - best.center[c], best.center[c] - sample.min[c]) * best.scale < 1e30 ? apart
-                                                                                                         : -1;
-  best.wanted = apart >= 0;
+  best.wanted = true;
   return best;
 }
 
@@ -240,27 +239,32 @@ double predict(const kith_cuda_spec &spec, const dense_sample &sample, double sh
   return pairs * (ceil(dim / 16) * 16 * column + SECONDS_PAIR + passing * dim * SECONDS_SETTLE);
 }
 
+/* Whether it is worth thinking about. */
+bool may_be_dense(const kith_cuda_spec &spec, const dense_sample &sample) {
+  bool asked = spec.brute || (sample.min.size() > 8 && !spec.index_dims && spec.cell_side == 0);
+  return asked && !spec.limits && spec.lattice.n == 0 && spec.kernel == KITH_KERNEL_AUTO && sample.n > 0;
+}
+
 } // namespace
 
 dense_plan plan_dense(const kith_cuda_spec &spec, const dense_sample &sample) {
-  enum { MOST_BLUR = 3 };
+  constexpr double MOST_BLUR = 3;
   const kith_predicate &predicate = spec.predicate;
+  if (!may_be_dense(spec, sample))
+    return {};
   double eps = kith_norm_distance(predicate.norm, predicate.limit);
   double passing = 0;
   bool euclidean = predicate.norm == KITH_NORM_2;
   dense_plan dense = euclidean ? center_points(sample) : choose_ruler(predicate, sample, &passing);
-  bool may = dense.wanted && !spec.limits && spec.lattice.n == 0 && spec.kernel == KITH_KERNEL_AUTO &&
-             sample.n > 0 && eps * dense.scale < 0x1p40; /* sums stay finite; beyond, all pairs belong */
-  dense.wanted = may;
-  if (!may)
+  dense.wanted &= eps * dense.scale < 0x1p40; /* sums stay finite; beyond, all pairs belong */
+  if (!dense.wanted)
     return dense;
   dense.order = choose_order(spec, sample);
   if (spec.brute)
     return dense;
-  size_t dim = sample.min.size();
-  double by_grid = sample.grid_tests * (double)dim * (euclidean ? SECONDS_TEST : SECONDS_TEST_ANY);
-  dense.wanted = dim > 8 && !spec.index_dims && spec.cell_side == 0 &&
-                 (!euclidean || blur(dense, sample, eps) < MOST_BLUR) &&
+  double by_grid =
+      sample.grid_tests * (double)sample.min.size() * (euclidean ? SECONDS_TEST : SECONDS_TEST_ANY);
+  dense.wanted = (!euclidean || blur(dense, sample, eps) < MOST_BLUR) &&
                  predict(spec, sample, dense.order.share, passing) < by_grid;
   return dense;
 }

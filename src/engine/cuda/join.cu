@@ -196,9 +196,10 @@ void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) c
   info.runs = plan.stencil.n_steps;
   info.tile_queries = plan.tile_queries;
   info.dense = dense != nullptr;
-  info.split = plan.dense.order.split;
-  info.groups = plan.dense.order.groups;
-  info.share = plan.dense.order.share;
+  const dense_order &order = plan.dense.order;
+  info.tiles = {order.split, order.groups, {}, order.share};
+  std::copy_n(order.columns.begin(), std::min<size_t>(order.columns.size(), KITH_GRID_DIMS),
+              info.tiles.columns);
   info.candidates = plan.candidates;
   info.neighbors = plan.neighbors;
 }

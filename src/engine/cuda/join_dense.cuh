@@ -10,7 +10,7 @@
  * One set meets itself once: tiles j >= i only, and in tile i itself the pairs with a larger position.
  *
  * A sieve has its sums in registers, 32 in each of two parts:
- *   limit_of          what pairs of two tiles are compared with
+ *   limits_of         what pairs of two tiles are compared with
  *   see_queries       looks at the tile of queries
  *   begin, add        for a tile of candidates, whose first chunk is in a stage; one more chunk
  *   has_any, find     whether some pair of the lane may belong; which of a part, the first one in the upper bit
@@ -83,7 +83,7 @@ __device__ inline void copy_async(void *to, const void *from) {
 /* K: steps of 16 columns in a chunk. MANY: there are several chunks, and the queries' come and go like those of
  * the candidates. A round is GROUP steps, a tile's chunk each: while one is in use, the next is on its way.
  * Threads wait for each other once a round, so that a warp that finds pairs does not hold up the others at
- * every step. Rows are PADDING apart, so that eight of them lie in different banks. */
+ * every step. Rows are padded, so that eight of them lie in different banks. */
 template <int K_, bool MANY_, typename VALUE, int PADDING> struct dense_shape {
   static constexpr int K = K_;
   static constexpr bool MANY = MANY_;
@@ -100,12 +100,20 @@ template <typename SIEVE> struct dense_memory {
   value queries[shape::MANY ? STAGES : 1][DENSE_TILE * shape::STRIDE];
   value candidates[STAGES][DENSE_TILE * shape::STRIDE];
   float half_norm2[SIEVE::NEEDS_NORMS ? STAGES : 1][DENSE_TILE];
-  uint32_t near[DENSE_SEGMENT];               /* tiles to meet, */
-  typename SIEVE::limit limit[DENSE_SEGMENT]; /* and how far pairs with each may be apart */
+  uint32_t near[DENSE_SEGMENT];                 /* tiles to meet, */
+  typename SIEVE::limits limits[DENSE_SEGMENT]; /* and how far pairs with each may be apart */
   uint32_t n_near;
   unsigned long long found[WARPS][FOUND]; /* pairs on their way to the list */
 
   __device__ const value *query_values(uint32_t stage) const { return queries[shape::MANY ? stage : 0]; }
+};
+
+/* Where a sieve is: in a stage, with a chunk of a tile of candidates. */
+template <typename SIEVE> struct dense_step {
+  const dense_args &args;
+  const dense_memory<SIEVE> &memory;
+  uint32_t stage;
+  const typename SIEVE::limits &limits;
 };
 
 /* A warp's part of the tile. */
@@ -154,7 +162,8 @@ template <kith_norm NORM, typename SIEVE> struct dense_join {
     place = __shfl_sync(ALL_LANES, place, 0) + __popc(all & ((1U << lane) - 1));
     if (near) {
       memory.near[place] = tile;
-      memory.limit[place] = SIEVE::limit_of(args, args.queries.tiles[query_tile], args.candidates.tiles[tile]);
+      memory.limits[place] =
+          SIEVE::limits_of(args, args.queries.tiles[query_tile], args.candidates.tiles[tile]);
     }
     __syncthreads();
   }
@@ -216,15 +225,15 @@ template <kith_norm NORM, typename SIEVE> struct dense_join {
   }
 
   /* Keeps the pairs that the sieve lets through; most often there is none. */
-  __device__ void end_sums(uint32_t which, uint32_t stage) {
-    if (!__any_sync(ALL_LANES, sieve.has_any(args)))
+  __device__ void end_sums(const dense_step<SIEVE> &step, uint32_t tile) {
+    if (!__any_sync(ALL_LANES, sieve.has_any(step)))
       return;
     uint32_t query = query_tile * DENSE_TILE;
-    uint32_t candidate = memory.near[which] * DENSE_TILE;
+    uint32_t candidate = tile * DENSE_TILE;
 #pragma unroll
     for (int part = 0; part < 2; part++) {
       uint32_t sure = 0;
-      uint32_t found = sieve.find(part, args, memory, stage, memory.limit[which], &sure);
+      uint32_t found = sieve.find(part, step, &sure);
       while (__any_sync(ALL_LANES, found != 0)) {
         uint32_t i = __clz(found);
         uint32_t bit = 0x80000000U >> (i & 31);
@@ -232,6 +241,17 @@ template <kith_norm NORM, typename SIEVE> struct dense_join {
         found &= ~bit;
       }
     }
+  }
+
+  /* One step, whose data are there. */
+  __device__ void take(uint32_t step) {
+    uint32_t which = step / chunks;
+    dense_step<SIEVE> here{args, memory, step % STAGES, memory.limits[which]};
+    if (step % chunks == 0)
+      sieve.begin(here);
+    sieve.add(here);
+    if (step % chunks == chunks - 1)
+      end_sums(here, memory.near[which]);
   }
 
   __device__ void run(uint32_t tile, uint32_t first) {
@@ -246,14 +266,8 @@ template <kith_norm NORM, typename SIEVE> struct dense_join {
       asm volatile("cp.async.wait_group 0;");
       __syncthreads();
       fetch_round(first_step + GROUP); /* where the last round was; arrives while this one is in use */
-      for (uint32_t step = first_step; step < min(first_step + GROUP, steps); step++) {
-        uint32_t which = step / chunks;
-        if (step % chunks == 0)
-          sieve.begin(memory, step % STAGES, memory.limit[which]);
-        sieve.add(args, memory, step % STAGES);
-        if (step % chunks == chunks - 1)
-          end_sums(which, step % STAGES);
-      }
+      for (uint32_t step = first_step; step < min(first_step + GROUP, steps); step++)
+        take(step);
     }
     flush();
     if (thread == 0)

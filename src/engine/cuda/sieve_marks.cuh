@@ -24,37 +24,39 @@ __device__ inline uint32_t add_apart(uint32_t a, uint32_t b, uint32_t sum) {
 
 /* Lanes have 8 x 8 pairs, of rows four and columns eight apart.
  *
- * In norm max one column is enough to tell a pair apart. So where there are many, all pairs see the first half
- * of them, and only those that are left see the others, unless these are too many to be looked at one by one.
- */
+ * In norm max one column is enough to tell a pair apart. So where there are many (IN_HALVES), all pairs see the
+ * first half of them, and only those that are left see the rest, unless these are too many to be looked at one
+ * by one. */
 template <kith_norm NORM, int K, bool MANY> struct mark_sieve : dense_part {
   using shape = dense_shape<K, MANY, uint8_t, K == 1 ? 0 : 16>;
-  using memory_type = dense_memory<mark_sieve>;
+  using step = dense_step<mark_sieve>;
   static constexpr bool NEEDS_NORMS = false;
   static constexpr bool IN_HALVES = NORM == KITH_NORM_MAX && K == 4 && !MANY;
-  static constexpr int MOST_LEFT = 12; /* to a lane, one by one */
-  using limit = uint32_t;              /* norm 1: what sums begin with; norm max: t, for each byte */
+  static constexpr int MOST_LEFT = 12; /* of a lane's pairs, to be looked at one by one */
+
+  struct limits {
+    uint32_t begin; /* norm 1: what sums begin with */
+    uint32_t apart; /* norm max: t, for each byte */
+  };
 
   uint32_t sum[8][8];
-  uint32_t apart;                   /* norm max: t */
-  uint32_t left[IN_HALVES ? 2 : 1]; /* in halves: the signs of both parts, */
-  bool is_half;                     /* if the second half is still to be seen */
+  uint32_t left[2]; /* IN_HALVES: the signs of both parts, */
+  bool rest_unseen; /* of which the second half of the columns is still to be seen */
 
   /* From the largest size, in marks, of a pair that may belong. */
-  __device__ static limit limit_of(const dense_args &args, const dense_tile &a, const dense_tile &b) {
+  __device__ static limits limits_of(const dense_args &args, const dense_tile &a, const dense_tile &b) {
     float size = (args.eps + a.error + b.error) * (1 + 0x1p-20f);
-    return NORM == KITH_NORM_1 ? -1 - (int)size : (uint32_t)size * EACH_BYTE;
+    return {(uint32_t)(-1 - (int)size), (uint32_t)size * EACH_BYTE};
   }
 
   __device__ void see_queries(const dense_points &, uint32_t) {}
 
-  __device__ void begin(const memory_type &, uint32_t, limit limit) {
-    apart = limit;
+  __device__ void begin(const step &step) {
 #pragma unroll
     for (int i = 0; i < 8; i++)
 #pragma unroll
       for (int j = 0; j < 8; j++)
-        sum[i][j] = NORM == KITH_NORM_1 ? limit : 0;
+        sum[i][j] = NORM == KITH_NORM_1 ? step.limits.begin : 0;
   }
 
   __device__ static void add_word(uint32_t &sum, uint32_t a, uint32_t b) {
@@ -71,25 +73,27 @@ template <kith_norm NORM, int K, bool MANY> struct mark_sieve : dense_part {
   }
 
   /* 16 columns of row or column i of the lane; rows with t, in norm max. */
-  __device__ uint4 load_row(const memory_type &memory, uint32_t stage, int i, int k) const {
-    uint4 row =
-        *(const uint4 *)(memory.query_values(stage) + (row0 + lane / 8 + i * 4) * shape::STRIDE + k * 16);
-    return NORM == KITH_NORM_1 ? row : uint4{row.x + apart, row.y + apart, row.z + apart, row.w + apart};
+  __device__ uint4 load_row(const step &step, int i, int k) const {
+    const uint8_t *rows = step.memory.query_values(step.stage);
+    uint4 row = *(const uint4 *)(rows + (row0 + lane / 8 + i * 4) * shape::STRIDE + k * 16);
+    uint32_t t = NORM == KITH_NORM_1 ? 0 : step.limits.apart;
+    return uint4{row.x + t, row.y + t, row.z + t, row.w + t};
   }
-  __device__ uint4 load_column(const memory_type &memory, uint32_t stage, int j, int k) const {
-    return *(const uint4 *)(memory.candidates[stage] + (column0 + lane % 8 + j * 8) * shape::STRIDE + k * 16);
+  __device__ uint4 load_column(const step &step, int j, int k) const {
+    const uint8_t *columns = step.memory.candidates[step.stage];
+    return *(const uint4 *)(columns + (column0 + lane % 8 + j * 8) * shape::STRIDE + k * 16);
   }
 
-  template <int BEGIN, int END> __device__ void add_steps(const memory_type &memory, uint32_t stage) {
+  template <int BEGIN, int END> __device__ void add_columns(const step &step) {
 #pragma unroll
     for (int k = BEGIN; k < END; k++) {
       uint4 rows[8];
 #pragma unroll
       for (int i = 0; i < 8; i++)
-        rows[i] = load_row(memory, stage, i, k);
+        rows[i] = load_row(step, i, k);
 #pragma unroll
       for (int j = 0; j < 8; j++) {
-        uint4 column = load_column(memory, stage, j, k);
+        uint4 column = load_column(step, j, k);
 #pragma unroll
         for (int i = 0; i < 8; i++)
           add_words(sum[i][j], rows[i], column);
@@ -97,21 +101,21 @@ template <kith_norm NORM, int K, bool MANY> struct mark_sieve : dense_part {
     }
   }
 
-  __device__ void add(const dense_args &args, const memory_type &memory, uint32_t stage) {
-    add_steps<0, IN_HALVES ? K / 2 : K>(memory, stage);
+  __device__ void add(const step &step) {
+    add_columns<0, IN_HALVES ? K / 2 : K>(step);
     if constexpr (IN_HALVES) {
-      find_left(args);
-      is_half = !__any_sync(ALL_LANES, __popc(left[0]) + __popc(left[1]) > MOST_LEFT);
-      if (!is_half) {
-        add_steps<K / 2, K>(memory, stage);
-        find_left(args);
+      see_left(step);
+      rest_unseen = !__any_sync(ALL_LANES, __popc(left[0]) + __popc(left[1]) > MOST_LEFT);
+      if (!rest_unseen) {
+        add_columns<K / 2, K>(step);
+        see_left(step);
       }
     }
   }
 
-  __device__ void find_left(const dense_args &args) {
-    left[0] = signs(0, args);
-    left[1] = signs(1, args);
+  __device__ void see_left(const step &step) {
+    left[0] = signs(0, step.args);
+    left[1] = signs(1, step.args);
   }
 
   /* A number whose upper bit is set if the pair may belong: bytes without upper bits add up to -1. */
@@ -129,7 +133,7 @@ template <kith_norm NORM, int K, bool MANY> struct mark_sieve : dense_part {
     return signs;
   }
 
-  __device__ bool has_any(const dense_args &args) const {
+  __device__ bool has_any(const step &step) const {
     if constexpr (IN_HALVES)
       return left[0] | left[1];
     uint32_t any = 0;
@@ -137,31 +141,29 @@ template <kith_norm NORM, int K, bool MANY> struct mark_sieve : dense_part {
     for (int i = 0; i < 8; i++)
 #pragma unroll
       for (int j = 0; j < 8; j++)
-        any |= sign_of(sum[i][j], args);
+        any |= sign_of(sum[i][j], step.args);
     return (int)any < 0;
   }
 
   /* Whether a pair may belong, going by the second half of its columns. */
-  __device__ bool see_rest(uint32_t i, uint32_t j, const dense_args &args, const memory_type &memory,
-                           uint32_t stage) const {
+  __device__ bool see_rest(uint32_t i, uint32_t j, const step &step) const {
     uint32_t rest = 0;
 #pragma unroll
     for (int k = K / 2; k < K; k++)
-      add_words(rest, load_row(memory, stage, i, k), load_column(memory, stage, j, k));
-    return (int)sign_of(rest, args) < 0;
+      add_words(rest, load_row(step, i, k), load_column(step, j, k));
+    return (int)sign_of(rest, step.args) < 0;
   }
 
   /* None is sure: some coordinates may have been cut off. */
-  __device__ uint32_t find(int part, const dense_args &args, const memory_type &memory, uint32_t stage, limit,
-                           uint32_t *) const {
+  __device__ uint32_t find(int part, const step &step, uint32_t *) const {
     if constexpr (!IN_HALVES)
-      return signs(part, args);
-    uint32_t found = left[IN_HALVES ? part : 0];
-    for (uint32_t unseen = is_half ? found : 0; unseen;) {
+      return signs(part, step.args);
+    uint32_t found = left[part];
+    for (uint32_t unseen = rest_unseen ? found : 0; unseen;) {
       uint32_t i = __clz(unseen);
       uint32_t bit = 0x80000000U >> i;
       unseen &= ~bit;
-      if (!see_rest(part * 4 + i / 8, i % 8, args, memory, stage))
+      if (!see_rest(part * 4 + i / 8, i % 8, step))
         found &= ~bit;
     }
     return found;

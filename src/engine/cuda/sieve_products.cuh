@@ -27,9 +27,10 @@ __device__ inline void multiply(float (&sum)[4], const uint32_t (&a)[4], uint32_
 
 template <int K, bool MANY> struct product_sieve : dense_part {
   using shape = dense_shape<K, MANY, __half, 8>;
+  using step = dense_step<product_sieve>;
   static constexpr bool NEEDS_NORMS = true;
 
-  struct limit {
+  struct limits {
     float begin; /* what sums begin with, before lengths are taken off, */
     float sure;  /* and what they are at least if a pair surely belongs */
   };
@@ -38,7 +39,7 @@ template <int K, bool MANY> struct product_sieve : dense_part {
   float own[2][2]; /* half the squared lengths of the lane's queries */
 
   /* 2^-18 is for the rounding of eps and of these sums themselves. */
-  __device__ static limit limit_of(const dense_args &args, const dense_tile &a, const dense_tile &b) {
+  __device__ static limits limits_of(const dense_args &args, const dense_tile &a, const dense_tile &b) {
     float reach = args.eps + a.error + b.error;
     float least = args.eps * (1 - 0x1p-18f) - a.error - b.error; /* eps is rounded up */
     float slack = args.slack * (a.norm2 + b.norm2 + reach * reach);
@@ -56,25 +57,25 @@ template <int K, bool MANY> struct product_sieve : dense_part {
   }
 
   /* s, before a . b is added. */
-  __device__ void begin(const dense_memory<product_sieve> &memory, uint32_t stage, const limit &limit) {
+  __device__ void begin(const step &step) {
 #pragma unroll
     for (int n = 0; n < 8; n++) {
-      float2 other = *(const float2 *)(memory.half_norm2[stage] + column0 + n * 8 + lane % 4 * 2);
+      float2 other = *(const float2 *)(step.memory.half_norm2[step.stage] + column0 + n * 8 + lane % 4 * 2);
 #pragma unroll
       for (int m = 0; m < 2; m++) {
-        sum[m][n][0] = (limit.begin - own[m][0]) - other.x;
-        sum[m][n][1] = (limit.begin - own[m][0]) - other.y;
-        sum[m][n][2] = (limit.begin - own[m][1]) - other.x;
-        sum[m][n][3] = (limit.begin - own[m][1]) - other.y;
+        sum[m][n][0] = (step.limits.begin - own[m][0]) - other.x;
+        sum[m][n][1] = (step.limits.begin - own[m][0]) - other.y;
+        sum[m][n][2] = (step.limits.begin - own[m][1]) - other.x;
+        sum[m][n][3] = (step.limits.begin - own[m][1]) - other.y;
       }
     }
   }
 
   /* Lanes give the addresses of the rows of four 8 x 8 matrices each. */
-  __device__ void add(const dense_args &, const dense_memory<product_sieve> &memory, uint32_t stage) {
-    const __half *a = memory.query_values(stage) + (row0 + lane % 16) * shape::STRIDE + lane / 16 * 8;
-    const __half *b =
-        memory.candidates[stage] + (column0 + lane / 16 * 8 + lane % 8) * shape::STRIDE + lane / 8 % 2 * 8;
+  __device__ void add(const step &step) {
+    const __half *a = step.memory.query_values(step.stage) + (row0 + lane % 16) * shape::STRIDE + lane / 16 * 8;
+    const __half *b = step.memory.candidates[step.stage] +
+                      (column0 + lane / 16 * 8 + lane % 8) * shape::STRIDE + lane / 8 % 2 * 8;
 #pragma unroll
     for (int k = 0; k < K; k++) {
       uint32_t rows[2][4];
@@ -96,7 +97,7 @@ template <int K, bool MANY> struct product_sieve : dense_part {
   }
 
   /* Whether some sum is not negative. */
-  __device__ bool has_any(const dense_args &) const {
+  __device__ bool has_any(const step &) const {
     int all = -1;
 #pragma unroll
     for (int m = 0; m < 2; m++)
@@ -118,9 +119,8 @@ template <int K, bool MANY> struct product_sieve : dense_part {
     return signs;
   }
 
-  __device__ uint32_t find(int part, const dense_args &, const dense_memory<product_sieve> &, uint32_t,
-                           const limit &limit, uint32_t *sure) const {
-    *sure = ~signs_of(sum[part], limit.sure);
+  __device__ uint32_t find(int part, const step &step, uint32_t *sure) const {
+    *sure = ~signs_of(sum[part], step.limits.sure);
     return ~signs_of(sum[part], 0);
   }
 

@@ -72,7 +72,7 @@ __global__ void make_slab_keys(slab_keys make, const uint32_t *order, uint64_t *
 __global__ void bound_tiles(const float *values, uint64_t n_rows, const uint32_t *order, uint32_t n,
                             uint32_t tile, uint32_t dims, float *low, float *high) {
   uint32_t begin = blockIdx.x * tile;
-  uint32_t end = min(begin + tile, n);
+  uint32_t end = begin + min(tile, n - begin);
   for (uint32_t d = threadIdx.x / 32; d < dims; d += blockDim.x / 32) {
     float least = INFINITY;
     float most = -INFINITY;
