@@ -13,6 +13,7 @@ import shutil
 import subprocess
 
 from points import generate
+from warm import is_wanted
 
 # name, generator, dimension, points, eps, and the goals in ms: count, table on device, table on host
 ROWS = [("Unif2D2M", "unif", 2, 2_000_000, 0.002, None, 0.9, 6),
@@ -105,12 +106,14 @@ def main():
     arguments.add_argument("out", type=pathlib.Path)
     arguments.add_argument("--commit", default="unknown", help="what was measured")
     arguments.add_argument("--quick", action="store_true", help="one row, few repeats")
+    arguments.add_argument("--sets", default="", help="those whose names contain one of these, with commas between")
     arguments.add_argument("--probe", help="a program to run beside kith, whose output is kept")
     options = arguments.parse_args()
     results = environment() | {"commit": options.commit}
-    rows = ROWS[:1] if options.quick else ROWS
+    rows = [row for row in ROWS if is_wanted(row[0], options.sets)]
+    rows = rows[:1] if options.quick else rows
     results["rows"] = [measure_row(options.build, row, 3 if options.quick else 9) for row in rows]
-    sizes = SCALING[:2] if options.quick else SCALING
+    sizes = [] if options.sets else SCALING[:2] if options.quick else SCALING
     results["scaling"] = [measure_scaling(options.build, n, 3) for n in sizes]
     if options.probe:
         results["probe"] = probe(options.probe)
