@@ -3,6 +3,7 @@
 Every time is one library call in a warm process, index included: a neighbour table in host memory, unless --what asks
 for others. With --sms the GPU may use only so many of its multiprocessors (0: all), so that both engines are about as
 fast. "upper" is the sum of both throughputs, as a time: 1 / (1 / t_cpu + 1 / t_gpu); "reached" is upper / t_hybrid.
+"possible" is the same if only joins are shared: each engine first makes its plan and its index, as long as it took alone.
 Needs nothing but Python: it runs where the GPU is.
 """
 import argparse
@@ -39,8 +40,17 @@ def add_sum(measured):
     if any("ms" not in measured.get(engine, {}) for engine in ("cuda", "cpu")):
         return
     measured["upper_ms"] = 1 / (1 / measured["cpu"]["ms"] + 1 / measured["cuda"]["ms"])
+    measured["possible_ms"] = possible(measured["cpu"], measured["cuda"])
     if "ms" in measured.get("hybrid", {}):
         measured["reached"] = measured["upper_ms"] / measured["hybrid"]["ms"]
+
+
+def possible(*engines):
+    """The time in which engines that begin to join when their indexes are there have done all; or one of them alone."""
+    joins = [1e3 * engine["report"]["seconds_join"] for engine in engines]
+    ready = [engine["ms"] - join for engine, join in zip(engines, joins)]
+    together = (1 + sum(r / j for r, j in zip(ready, joins))) / sum(1 / j for j in joins)
+    return min(together if together > max(ready) else float("inf"), *(engine["ms"] for engine in engines))
 
 
 def measure(options, row, what, sms):
@@ -68,13 +78,13 @@ def cell(measured, engine):
 
 def print_head(sms, what, engines):
     print(f"\nmultiprocessors: {sms or 'all'}; {what}")
-    print("| data, eps | " + " | ".join(engines) + " | upper | reached |")
-    print("| --- " * (len(engines) + 3) + "|")
+    print("| data, eps | " + " | ".join(engines) + " | upper | reached | possible |")
+    print("| --- " * (len(engines) + 4) + "|")
 
 
 def print_row(r, engines):
     print(f"| {r['name']} {r['eps']:g} | " + " | ".join(cell(r, engine) for engine in engines) +
-          f" | {r.get('upper_ms', 0):.3g} | {r.get('reached', 0):.2f} |", flush=True)
+          f" | {r.get('upper_ms', 0):.3g} | {r.get('reached', 0):.2f} | {r.get('possible_ms', 0):.3g} |", flush=True)
 
 
 def arguments():

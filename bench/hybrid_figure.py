@@ -55,7 +55,8 @@ def legend():
 def main():
     results = json.load(open(sys.argv[1], encoding="utf-8"))
     what = sys.argv[3] if len(sys.argv) > 3 else "table"
-    rows = [r for r in results["rows"] if r["sms"] and r.get("what", "table") == what]
+    first = next(r["sms"] for r in results["rows"] if r["sms"])
+    rows = [r for r in results["rows"] if r["sms"] == first and r.get("what", "table") == what]
     width = max(LEFT + len(rows) * (len(SERIES) * BAR + GAP), LEFT + 4 * 190)
     title = (f'{results["gpu"]}, {rows[0]["sms"]} multiprocessors, and 16 cores: time of {RESULTS[what]}, '
              "over that of the faster engine alone")

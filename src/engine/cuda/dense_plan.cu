@@ -48,19 +48,27 @@ void order_trial::sketch_rows(const kith_sketch &sketch, std::vector<float> &val
     kith_sketch_point(&sketch, &rows, i, &values[i * kith_sketch_dims(&sketch)], 1);
 }
 
-/* As wide as the rows that have as many neighbours in the order as a slab has. */
+/* The value below which a share of the rows lies, which are in order. */
+float quantile(const std::vector<float> &values, double share) {
+  double last = (double)values.size() - 1;
+  double at = std::min(std::max(share * (double)values.size() - 0.5, 0.0), last);
+  size_t below = (size_t)at;
+  size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (float)(at - (double)below) * (values[above] - values[below]);
+}
+
+/* The slab of a row, of equally many points each, is as wide as the values of the rows tell. */
 void order_trial::cut_slabs(const std::vector<float> &values, uint32_t dims, uint32_t d, uint32_t slabs) {
-  std::vector<size_t> rows(n);
+  std::vector<float> sorted(n);
   for (size_t i = 0; i < n; i++)
-    rows[i] = i;
-  std::sort(rows.begin(), rows.end(),
-            [&](size_t a, size_t b) { return values[a * dims + d] < values[b * dims + d]; });
+    sorted[i] = values[i * dims + d];
+  std::sort(sorted.begin(), sorted.end());
   for (size_t i = 0; i < n; i++) {
-    size_t slab = i * slabs / n;
-    size_t first = (slab * n + slabs - 1) / slabs;
-    size_t last = ((slab + 1) * n + slabs - 1) / slabs - 1;
-    low[rows[i] * dims + d] = values[rows[first] * dims + d];
-    high[rows[i] * dims + d] = values[rows[last] * dims + d];
+    float value = values[i * dims + d];
+    double rank = (double)(std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin()) + 0.5;
+    double slab = floor(rank * slabs / (double)n);
+    low[i * dims + d] = std::min(value, quantile(sorted, slab / slabs));
+    high[i * dims + d] = std::max(value, quantile(sorted, (slab + 1) / slabs));
   }
 }
 
@@ -114,7 +122,7 @@ dense_order choose_order(const kith_cuda_spec &spec, const dense_sample &sample)
 /* The mean of the sample, and the power of two that makes the largest coordinate about it fit half precision.
  */
 dense_plan center_points(const dense_sample &sample) {
-  enum { LARGEST_EXPONENT = 13 };
+  constexpr double LARGEST_EXPONENT = 13;
   size_t dim = sample.min.size();
   dense_plan dense;
   dense.center.resize(dim);

@@ -48,14 +48,16 @@ __device__ uint32_t ordered(float x) {
   return bits >> 31 ? ~bits : bits | 1U << 31;
 }
 
-/* Keys that keep slabs together, and sort each by a dimension of the sketch. Invalid rows come last. */
+/* Keys that keep slabs together, and sort each by a dimension of the sketch. Invalid rows come last. Slabs are
+ * whole tiles: one that had points of two slabs would be near almost every other. */
 struct slab_keys {
   const float *values; /* of this dimension, by row */
   const bool *invalid; /* NULL: none is */
   uint64_t n, slabs;
+  uint32_t tile, n_tiles;
 
   __device__ uint64_t key(uint32_t position, uint32_t row) const {
-    uint64_t slab = invalid && invalid[row] ? slabs : position * slabs / n;
+    uint64_t slab = invalid && invalid[row] ? slabs : position / tile * slabs / n_tiles;
     return slab << 32 | ordered(values[row]);
   }
 };
@@ -117,7 +119,7 @@ buffer<uint32_t> sort_rows(kith_cuda_session &session, const float *values, cons
   uint64_t slabs = 1;
   for (uint32_t d = 0; d < dims; d++, slabs *= slabs_each) {
     uint64_t many = d == 0 ? n : n_valid;
-    slab_keys make{values + d * n, d == 0 ? invalid : nullptr, many, slabs};
+    slab_keys make{values + d * n, d == 0 ? invalid : nullptr, many, slabs, tile, blocks_for(many, tile)};
     make_slab_keys<<<blocks_for(many, THREADS), THREADS, 0, session.stream>>>(make, d ? order.get() : nullptr,
                                                                               keys.get(), rows.get());
     check_launch("keys of sketches");
