@@ -351,7 +351,7 @@ int main(int argc, char **argv) {
   n_machines = gpu      ? sizeof GPUS / sizeof *GPUS
                : hybrid ? sizeof HYBRIDS / sizeof *HYBRIDS
                         : sizeof CPUS / sizeof *CPUS;
-  kith_context *machines[MAX_MACHINES];
+  kith_context *machines[MAX_MACHINES] = {NULL};
   for (int m = 0; m < n_machines; m++)
     machines[m] = machine_open(m);
   big_gpu = gpu ? machines[0] : NULL;
