@@ -62,12 +62,11 @@ struct dense_args {
   dense_points queries, candidates;
   uint32_t chunks; /* of columns */
   uint32_t sketch_dims;
-  float reach; /* of sketches: tiles farther apart do not meet */
-  float eps;   /* scaled, rounded up */
-  float slack; /* norm 2: what rounding costs, beside the numbers that are added up */
-  bool flags;  /* norm 2: pairs that surely belong */
-  uint32_t
-      beyond; /* norm max: the bits that no difference has, in any of four columns, if it is not too large */
+  float reach;     /* of sketches: tiles farther apart do not meet */
+  float eps;       /* scaled, rounded up */
+  float slack;     /* norm 2: what rounding costs, beside the numbers that are added up */
+  bool flags;      /* norm 2: pairs that surely belong */
+  uint32_t beyond; /* norm max: bits that differences have if they are too large, in each of four columns */
   bool one_set;
   uint32_t query_tile, candidate_tile, candidate_end; /* where the launch begins and ends */
   pair_list out;
