@@ -22,10 +22,10 @@
 /* The share of a call's progress that counting has, where rows are filled afterwards. */
 static const double KITH_COUNT_SPAN = 0.15;
 
-/* Everything about one join between kith_join_prepare and kith_join_release. */
 /* What a call is to find. For a total the ids of points are not needed, unless engines share the join. */
 typedef enum kith_aim { KITH_AIM_ROWS, KITH_AIM_DEGREES, KITH_AIM_TOTAL } kith_aim;
 
+/* Everything about one join between kith_join_prepare and kith_join_release. */
 typedef struct kith_join {
   kith_context *ctx;
   kith_join_options options;

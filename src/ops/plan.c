@@ -28,23 +28,13 @@ static double predict_seconds(const kith_join *j, kith_what what, const kith_est
   return what == KITH_DEGREES ? base + passes : base + 2.5 * passes + (double)bytes * 1e-9;
 }
 
-/* What the tiles of all points are ordered by. */
-static void describe_tile_order(const kith_cuda_tile_order *tiles, char *text, size_t size) {
-  if (tiles->split == 0)
-    snprintf(text, size, "the norms of %u groups of columns", tiles->groups);
-  else
-    snprintf(text, size, "%u column%s%s", tiles->split, tiles->split == 1 ? "" : "s",
-             tiles->groups ? " and the norm of the others" : "");
-}
-
-/* All points with all. */
 static void describe_gpu_tiles(const kith_join *j, kith_plan *plan) {
   const kith_cuda_tile_order *tiles = &j->gpu.tiles;
   bool products = j->predicate.norm == KITH_NORM_2;
   const char *how = products ? "on tensor cores" : "as bytes";
   const char *why = j->options.brute ? "that was asked for" : "a grid would leave too many candidates to test";
-  char order[64];
-  describe_tile_order(tiles, order, sizeof order);
+  char order[KITH_ORDER_TEXT];
+  kith_describe_order(tiles->split, tiles->groups, !j->options.no_reorder, order);
   plan->kernel = products ? "tensor" : "marks";
   plan->index_dims = tiles->split;
   memcpy(plan->dims, tiles->columns, tiles->split * sizeof *tiles->columns);
@@ -56,10 +46,6 @@ static void describe_gpu_tiles(const kith_join *j, kith_plan *plan) {
 
 static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
   const kith_grid *grid = &j->gpu.grid;
-  if (j->gpu.dense) {
-    describe_gpu_tiles(j, plan);
-    return;
-  }
   plan->index_dims = grid->k;
   memcpy(plan->dims, grid->dims, grid->k * sizeof *grid->dims);
   plan->cell_side = kith_grid_row_side(grid);
@@ -126,7 +112,9 @@ static void describe_panels(const kith_join *j, kith_plan *plan) {
 }
 
 static void describe_index(const kith_join *j, kith_plan *plan) {
-  if (j->on_gpu)
+  if (j->on_gpu && j->gpu.dense)
+    describe_gpu_tiles(j, plan);
+  else if (j->on_gpu)
     describe_gpu_grid(j, plan);
   else if (j->all_with_all)
     describe_panels(j, plan);

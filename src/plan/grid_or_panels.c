@@ -152,6 +152,14 @@ static kith_status try_sketches(kith_context *ctx, trial *t, kith_brute_choice *
   return status || t->question->no_sortidu ? status : try_series(ctx, t, false, choice);
 }
 
+void kith_describe_order(uint32_t split, uint32_t groups, bool reorder, char text[KITH_ORDER_TEXT]) {
+  if (split == 0)
+    snprintf(text, KITH_ORDER_TEXT, "the norms of %u groups of columns", groups);
+  else
+    snprintf(text, KITH_ORDER_TEXT, "%u column%s%s%s", split, split == 1 ? "" : "s",
+             reorder ? " of largest variance" : "", groups ? " and the norm of the others" : "");
+}
+
 static void explain(const trial *t, const kith_choice *grid, kith_brute_choice *choice) {
   int at = snprintf(choice->why, sizeof choice->why, "All points are joined with all, in panels: ");
   size_t used = at > 0 ? (size_t)at : 0;
@@ -167,19 +175,12 @@ static void explain(const trial *t, const kith_choice *grid, kith_brute_choice *
   used += at > 0 ? (size_t)at : 0;
   if (used >= sizeof choice->why)
     return;
-  if (choice->split)
+  char order[KITH_ORDER_TEXT];
+  kith_describe_order(choice->split, choice->groups, !t->question->no_reorder, order);
+  if (choice->split || choice->groups)
     snprintf(choice->why + used, sizeof choice->why - used,
-             "Points are ordered by %u column%s%s%s: a panel then meets %.2g of the panels in a sample of %u "
-             "points.\n",
-             choice->split, choice->split == 1 ? "" : "s",
-             t->question->no_reorder ? "" : " of largest variance",
-             choice->groups ? " and the norm of the others" : "", choice->share, t->n);
-  else if (choice->groups)
-    snprintf(
-        choice->why + used, sizeof choice->why - used,
-        "Points are ordered by the norms of %u groups of columns: a panel then meets %.2g of the panels in a "
-        "sample of %u points.\n",
-        choice->groups, choice->share, t->n);
+             "Points are ordered by %s: a panel then meets %.2g of the panels in a sample of %u points.\n",
+             order, choice->share, t->n);
   else
     snprintf(choice->why + used, sizeof choice->why - used, "They stay in the order of the input%s.\n",
              t->question->brute ? "" : ": no order would leave panels far enough apart");

@@ -63,4 +63,8 @@ typedef struct kith_brute_choice {
 kith_status kith_choose_brute(kith_context *ctx, const kith_question *question, const kith_choice *grid,
                               const uint32_t *columns, uint32_t group, kith_brute_choice *choice);
 
+/* What a sketch orders points by, in words. */
+enum { KITH_ORDER_TEXT = 80 };
+void kith_describe_order(uint32_t split, uint32_t groups, bool reorder, char text[KITH_ORDER_TEXT]);
+
 #endif

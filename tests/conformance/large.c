@@ -20,9 +20,8 @@ static float *make_values(void) {
   return values;
 }
 
-static uint64_t device_memory; /* that contexts may use; 0: all */
-
-static kith_context *open_engine(const char *engine) {
+/* device_memory: that it may use; 0: all. */
+static kith_context *open_engine(const char *engine, uint64_t device_memory) {
   kith_context_options options = kith_context_options_init();
   options.engine = engine;
   options.threads = THREADS;
@@ -34,9 +33,9 @@ static kith_context *open_engine(const char *engine) {
   return NULL;
 }
 
-static kith_table *make_table(const char *engine, const kith_points *points, const kith_join_options *options,
-                              kith_join_report *report) {
-  kith_context *ctx = open_engine(engine);
+static kith_table *make_table(const char *engine, uint64_t device_memory, const kith_points *points,
+                              const kith_join_options *options, kith_join_report *report) {
+  kith_context *ctx = open_engine(engine, device_memory);
   kith_table *table = NULL;
   *report = kith_join_report_init();
   if (ctx && kith_join_table(ctx, points, NULL, options, &table, report) != KITH_OK)
@@ -52,12 +51,12 @@ static bool is_same(const kith_table *a, const kith_table *b) {
 }
 
 /* Whether an engine makes the same sorted table as the CPU. */
-static bool makes_same_table(const char *engine, const kith_points *points, kith_join_options options,
-                             kith_join_report *report) {
+static bool makes_same_table(const char *engine, uint64_t device_memory, const kith_points *points,
+                             kith_join_options options, kith_join_report *report) {
   kith_join_report other;
   options.sorted = 1;
-  kith_table *expected = make_table("cpu", points, &options, &other);
-  kith_table *found = make_table(engine, points, &options, report);
+  kith_table *expected = make_table("cpu", 0, points, &options, &other);
+  kith_table *found = make_table(engine, device_memory, points, &options, report);
   bool same = is_same(expected, found);
   kith_table_destroy(expected);
   kith_table_destroy(found);
@@ -65,7 +64,7 @@ static bool makes_same_table(const char *engine, const kith_points *points, kith
 }
 
 static bool grid_wraps(const kith_points *points, const kith_join_options *options) {
-  kith_context *ctx = open_engine("cuda");
+  kith_context *ctx = open_engine("cuda", 0);
   kith_join j;
   bool wraps = ctx && kith_join_prepare(&j, ctx, points, NULL, options) == KITH_OK && j.gpu.grid.wraps[0];
   if (ctx)
@@ -82,7 +81,8 @@ bool large_box_is_right(void) {
   options.box = box;
   options.n_box = DIM;
   kith_join_report report;
-  bool right = values && grid_wraps(&points, &options) && makes_same_table("cuda", &points, options, &report);
+  bool right =
+      values && grid_wraps(&points, &options) && makes_same_table("cuda", 0, &points, options, &report);
   free(values);
   return right;
 }
@@ -95,7 +95,7 @@ bool large_sharing_is_right(void) {
   kith_join_report report = kith_join_report_init();
   setenv("KITH_FAULT", fault, 1);
   bool slows = kith_fault_slows("cuda");
-  bool right = values && makes_same_table("hybrid", &points, kith_join_options_init(EPS), &report);
+  bool right = values && makes_same_table("hybrid", 0, &points, kith_join_options_init(EPS), &report);
   unsetenv("KITH_FAULT");
   free(values);
   bool shares = report.n_engines == 2 && report.engines[1].queries > 0 && !report.engines[1].failure[0];
@@ -131,10 +131,8 @@ static bool tiles_are_right(const tiles_case *c, uint64_t memory) {
   options.metric = c->metric;
   options.brute = 1;
   kith_join_report report = kith_join_report_init();
-  device_memory = memory;
-  bool right = values && makes_same_table("cuda", &points, options, &report) && report.pairs > POINTS &&
+  bool right = values && makes_same_table("cuda", memory, &points, options, &report) && report.pairs > POINTS &&
                strcmp(report.algorithm, "brute") == 0;
-  device_memory = 0;
   if (!right)
     fprintf(stderr, "%u dimensions, metric %d: %llu pairs, %s\n", c->dim, c->metric,
             (unsigned long long)report.pairs, report.algorithm ? report.algorithm : "");

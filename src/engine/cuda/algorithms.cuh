@@ -18,6 +18,22 @@ template <typename F> void with_room(kith_cuda_session &session, const char *wha
   check(call(room.get(), bytes), what);
 }
 
+/* A copy of n values on the device. */
+template <typename T>
+buffer<T> upload(kith_cuda_session &session, const T *from, uint64_t n, const char *what) {
+  auto to = session.make<T>(n, what);
+  check(cudaMemcpyAsync(to.get(), from, n * sizeof(T), cudaMemcpyHostToDevice, session.stream), what);
+  return to;
+}
+
+/* The bits of numbers below n. */
+inline uint32_t ceil_log2(uint64_t n) {
+  uint32_t bits = 0;
+  while ((UINT64_C(1) << bits) < n)
+    bits++;
+  return bits;
+}
+
 /* A few numbers on the device, once all that is on the stream is done. */
 template <typename T> T read_value(kith_cuda_session &session, const T *from, const char *what) {
   static_assert(sizeof(T) <= 64); /* behind that the pinned block has others */

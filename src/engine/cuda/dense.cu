@@ -5,6 +5,7 @@
  * pairs twice, to count them and to place them: if all fit the list at once they are kept, else found again. */
 #include "engine/cuda/dense.cuh"
 
+#include "engine/cuda/algorithms.cuh"
 #include "engine/cuda/join.cuh"
 #include "engine/cuda/sieve_marks.cuh"
 #include "engine/cuda/sieve_products.cuh"
@@ -286,10 +287,7 @@ kith_cuda_dense::kith_cuda_dense(kith_cuda_join &join, const uint64_t invalid[2]
   uint32_t dim = join.a.dim;
   chunk_columns = dim <= 16 ? 16 : dim <= 32 ? 32 : 64;
   chunks = (dim + chunk_columns - 1) / chunk_columns;
-  auto center = session.make<double>(dim, "the centre of the points");
-  check(cudaMemcpyAsync(center.get(), plan.center.data(), dim * sizeof(double), cudaMemcpyHostToDevice,
-                        session.stream),
-        "the centre");
+  auto center = upload(session, plan.center.data(), dim, "the centre of the points");
   candidates = narrow(join.b, invalid[join.spec.one_set ? 0 : 1], center.get(), join.index_b);
   if (!join.spec.one_set)
     queries = narrow(join.a, invalid[0], center.get(), join.index_a);

@@ -74,13 +74,6 @@ void sort_keys(kith_cuda_session &session, const view &points, const kith_grid &
   index.keys = std::move(sorted);
 }
 
-uint32_t ceil_log2(uint64_t n) {
-  uint32_t bits = 0;
-  while ((UINT64_C(1) << bits) < n)
-    bits++;
-  return bits;
-}
-
 } // namespace
 
 /* Marks the entries that begin somewhere; the others begin where the next one does. */

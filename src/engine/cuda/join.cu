@@ -140,11 +140,8 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
     images = std::make_unique<box_images>(session, spec, plan.grid, index_b, is_f64);
   }
   if (spec.limits)
-    upload_limits();
-  steps = session.make<kith_step>(plan.stencil.n_steps, "the stencil");
-  check(cudaMemcpyAsync(steps.get(), plan.stencil.steps, plan.stencil.n_steps * sizeof(kith_step),
-                        cudaMemcpyHostToDevice, session.stream),
-        "stencil");
+    limits = upload(session, spec.limits, a.n, "the limits of the points");
+  steps = upload(session, plan.stencil.steps, plan.stencil.n_steps, "the stencil");
   stop = session.make<int>(1, "a flag");
   total = session.make<totals>(1, "totals");
   check(cudaMemsetAsync(stop.get(), 0, sizeof(int), session.stream), "clear");
@@ -159,17 +156,8 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
 }
 
 void kith_cuda_join::prepare_wrapping() {
-  grid = session.make<kith_grid>(1, "the grid");
-  check(cudaMemcpyAsync(grid.get(), &plan.grid, sizeof plan.grid, cudaMemcpyHostToDevice, session.stream),
-        "grid");
+  grid = upload(session, &plan.grid, 1, "the grid");
   border = find_wrapping_tiles(session, tiles, queries(), plan.grid);
-}
-
-void kith_cuda_join::upload_limits() {
-  limits = session.make<double>(a.n, "the limits of the points");
-  check(
-      cudaMemcpyAsync(limits.get(), spec.limits, a.n * sizeof(double), cudaMemcpyHostToDevice, session.stream),
-      "limits");
 }
 
 /* If the device has no room for narrow copies of the points, the grid does without them. */

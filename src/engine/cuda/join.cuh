@@ -142,7 +142,6 @@ private:
   void launch_images(const kith_cuda::join_args &args, kith_cuda::operation op);
   void launch_passes(const kith_cuda::join_args &args, kith_cuda::operation op);
   void prepare_wrapping();
-  void upload_limits();
   void read_tally(kith_cuda_tally *out, const char *what);
   void find_degrees(bool collect);
   void copy_degrees(const kith_cuda::buffer<uint32_t> &to, const kith_cuda::buffer<uint32_t> &from);

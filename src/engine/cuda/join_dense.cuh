@@ -83,8 +83,7 @@ __device__ inline void copy_async(void *to, const void *from) {
  * the candidates. A round is GROUP steps, a tile's chunk each: while one is in use, the next is on its way.
  * Threads wait for each other once a round, so that a warp that finds pairs does not hold up the others at
  * every step. Rows are padded, so that eight of them lie in different banks. */
-template <int K_, bool MANY_, typename VALUE, int PADDING> struct dense_shape {
-  static constexpr int K = K_;
+template <int K, bool MANY_, typename VALUE, int PADDING> struct dense_shape {
   static constexpr bool MANY = MANY_;
   using value = VALUE;
   static constexpr int COLUMNS = 16 * K, STRIDE = COLUMNS + PADDING;
@@ -139,8 +138,8 @@ template <kith_norm NORM, typename SIEVE> struct dense_join {
   __device__ dense_join(const dense_args &args, memory_type &memory)
       : args(args), memory(memory), chunks(shape::MANY ? args.chunks : 1) {}
 
-  /* Whether points of two tiles may lie within eps of each other. */
-  __device__ bool is_near(uint32_t query_tile, uint32_t tile) const {
+  /* Whether points of a tile may lie within eps of queries. */
+  __device__ bool is_near(uint32_t tile) const {
     kith_sketch_box a = args.queries.box(query_tile, args.sketch_dims);
     kith_sketch_box b = args.candidates.box(tile, args.sketch_dims);
     return !(kith_sketch_gap(NORM, a, b, args.sketch_dims) > args.reach);
@@ -150,7 +149,7 @@ template <kith_norm NORM, typename SIEVE> struct dense_join {
   __device__ void list_near(uint32_t first) {
     uint32_t tile = first + thread;
     bool near = thread < DENSE_SEGMENT && tile < args.candidate_end && (!args.one_set || tile >= query_tile);
-    near = near && is_near(query_tile, tile);
+    near = near && is_near(tile);
     if (thread == 0)
       memory.n_near = 0;
     __syncthreads();

@@ -94,20 +94,6 @@ __global__ void bound_tiles(const float *values, uint64_t n_rows, const uint32_t
   }
 }
 
-template <typename T>
-buffer<T> upload(kith_cuda_session &session, const T *from, uint64_t n, const char *what) {
-  auto to = session.make<T>(n, what);
-  check(cudaMemcpyAsync(to.get(), from, n * sizeof(T), cudaMemcpyHostToDevice, session.stream), what);
-  return to;
-}
-
-int bits_of(uint64_t n) {
-  int bits = 0;
-  while (n >> bits)
-    bits++;
-  return bits;
-}
-
 /* The rows in order, invalid ones last; n_valid of them are not. */
 buffer<uint32_t> sort_rows(kith_cuda_session &session, const float *values, const bool *invalid, uint64_t n,
                            uint64_t n_valid, uint32_t dims, uint32_t tile) {
@@ -123,7 +109,8 @@ buffer<uint32_t> sort_rows(kith_cuda_session &session, const float *values, cons
     make_slab_keys<<<blocks_for(many, THREADS), THREADS, 0, session.stream>>>(make, d ? order.get() : nullptr,
                                                                               keys.get(), rows.get());
     check_launch("keys of sketches");
-    sort_pairs(session, 32 + bits_of(slabs), many, keys.get(), sorted.get(), rows.get(), order.get());
+    sort_pairs(session, 32 + (int)ceil_log2(slabs + 1), many, keys.get(), sorted.get(), rows.get(),
+               order.get());
   }
   return order;
 }
