@@ -1,6 +1,6 @@
 /* The memory budget: see memory.h.
  *
- * Layout of a block: a 64-byte header, then the bytes handed out. Blocks of 4 MiB and more are aligned to
+ * Layout of a block: a 64-byte header, then the bytes handed out. Blocks of 1 MiB and more are aligned to
  * huge pages and ask for them: the join touches its arrays once, and page faults would cost more than the
  * arithmetic.
  *
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { HEADER_BYTES = 64, HUGE_FROM = 4 << 20, HUGE_PAGE = 2 << 20 };
+enum { HEADER_BYTES = 64, HUGE_FROM = 1 << 20, HUGE_PAGE = 2 << 20 };
 
 typedef struct block_header {
   kith_memory *memory; /* NULL once released */
@@ -66,7 +66,7 @@ static void unreserve(kith_memory *memory, uint64_t bytes, bool is_result) {
 
 /* ---- large blocks kept aside ---------------------------------------------------------------------------- */
 
-enum { SPARES = 8 };
+enum { SPARES = 16, WIDEST_SPARE = 4 };
 
 typedef struct spare_block {
   void *base;
@@ -84,13 +84,16 @@ static spare_block take_entry(int i) {
   return taken;
 }
 
-/* The smallest block kept that has the room; none: base is NULL. */
+/* The smallest block kept that has the room, and not so many times more that others will miss it; none: base is
+ * NULL. */
 static spare_block take_spare(uint64_t room) {
   int best = -1;
   pthread_mutex_lock(&spare_lock);
   for (int i = 0; i < SPARES && spares[i].base; i++)
     if (spares[i].room >= room && (best < 0 || spares[i].room < spares[best].room))
       best = i;
+  if (best >= 0 && spares[best].room / WIDEST_SPARE > room)
+    best = -1;
   spare_block taken = best < 0 ? (spare_block){0} : take_entry(best);
   pthread_mutex_unlock(&spare_lock);
   return taken;

@@ -2,6 +2,8 @@
 #include "base/team.h"
 #include "index/build.h"
 
+#include <stdatomic.h>
+
 /* The smallest and the largest of values[0..n), n > 0. Several lanes, since each comparison waits for the last.
  */
 #define DEFINE_BOUNDS(NAME, TYPE)                                                                              \
@@ -47,22 +49,35 @@ static void bound_crowd(void *argument, uint64_t item) {
   box[index->dim + column] = bounds[1];
 }
 
-/* Lists the crowded cells, if there is a place for the list; returns their number. */
-static uint32_t list_crowds(const kith_index *index, kith_crowd *crowds) {
+typedef struct crowd_count {
+  const kith_index *index;
+  uint64_t shares;
+  _Atomic uint64_t n;
+} crowd_count;
+
+static void count_crowds(void *argument, uint64_t share) {
+  crowd_count *c = argument;
+  const uint32_t *start = c->index->cell_start;
+  uint64_t end = kith_share_begin(c->index->n_cells, share + 1, c->shares);
   uint32_t n = 0;
+  for (uint64_t cell = kith_share_begin(c->index->n_cells, share, c->shares); cell < end; cell++)
+    n += start[cell + 1] - start[cell] >= KITH_CROWD;
+  atomic_fetch_add(&c->n, n);
+}
+
+static void list_crowds(kith_index *index) {
   for (uint32_t cell = 0; cell < index->n_cells; cell++) {
     kith_crowd crowd = {index->cell_start[cell], index->cell_start[cell + 1]};
-    if (crowd.end - crowd.begin < KITH_CROWD)
-      continue;
-    if (crowds)
-      crowds[n] = crowd;
-    n++;
+    if (crowd.end - crowd.begin >= KITH_CROWD)
+      index->crowds[index->n_crowds++] = crowd;
   }
-  return n;
 }
 
 kith_status kith_index_bound_crowds(kith_context *ctx, kith_index *index) {
-  uint64_t n = list_crowds(index, NULL);
+  enum { GRAIN = 65536 };
+  crowd_count count = {.index = index, .shares = kith_shares(ctx, index->n_cells, GRAIN)};
+  kith_each(ctx, count.shares, count_crowds, &count);
+  uint64_t n = atomic_load(&count.n);
   if (n == 0)
     return KITH_OK;
   uint64_t box_bytes = n * 2 * index->dim * sizeof(double);
@@ -70,7 +85,7 @@ kith_status kith_index_bound_crowds(kith_context *ctx, kith_index *index) {
   index->crowd_box = kith_alloc(&ctx->memory, box_bytes);
   if (!index->crowds || !index->crowd_box)
     return kith_fail_memory(ctx, n * sizeof *index->crowds + box_bytes, "the boxes of crowded cells");
-  index->n_crowds = list_crowds(index, index->crowds);
+  list_crowds(index);
   kith_each(ctx, n * index->dim, bound_crowd, index);
   return KITH_OK;
 }

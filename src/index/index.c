@@ -2,17 +2,12 @@
  *
  * Building: pack (32 bits of the key, id) into 64-bit items and radix-sort them; keys wider than 32 bits are
  * sorted by their lower word first, then packed again with the upper word in the order reached. Then gather
- * ids and coordinates in the sorted order and cut the directory where keys change. Where somebody else has
- * sorted the points, that order is looked at, and taken if it is right. */
+ * ids and coordinates in the sorted order and cut the directory where keys change. */
 #include "index/index.h"
 
 #include "base/team.h"
 #include "index/build.h"
 #include "index/sort.h"
-
-#include <math.h>
-#include <stdatomic.h>
-#include <string.h>
 
 enum { LOW_WORD = 32 };
 
@@ -27,8 +22,6 @@ typedef struct build {
   const kith_grid *grid;
   kith_index *index;
   bool has_invalid;
-  const uint32_t *order; /* that was given; NULL: none */
-  _Atomic bool disordered;
   uint64_t *items, *spare; /* n each; spare lies in the room of the coordinates if that is large enough */
   uint64_t *own_spare;     /* otherwise */
   uint32_t *counts;        /* of the sort */
@@ -192,42 +185,10 @@ static void unpack_keys(void *argument, uint64_t block) {
       items[i] >>= LOW_WORD;
 }
 
-/* Gathers a block of the order that was given, and finds its keys while the points are in cache. */
-static void gather_ordered(void *argument, uint64_t block) {
-  const build *b = argument;
-  uint64_t *items = b->items + block_begin(block);
-  uint32_t size = block_size(b, block);
-  for (uint32_t i = 0; i < size; i++)
-    items[i] = b->order[block_begin(block) + i];
-  gather(argument, block);
-  find_keys(b->points, b->grid, items, size, items);
-}
-
-/* Whether keys ascend, and ids in each cell. */
-static void check_order(void *argument, uint64_t block) {
-  build *b = argument;
-  uint64_t begin = block_begin(block);
-  bool ordered = true;
-  for (uint64_t i = begin > 0 ? begin : 1; i < begin + block_size(b, block); i++)
-    ordered = ordered && (b->items[i - 1] < b->items[i] ||
-                          (b->items[i - 1] == b->items[i] && b->index->ids[i - 1] < b->index->ids[i]));
-  if (!ordered)
-    atomic_store(&b->disordered, true);
-}
-
-/* Puts points and keys in the order that was given; false if it is not the order of the keys. */
-static bool place_ordered(build *b) {
-  if (!b->order)
-    return false;
-  each_block(b, gather_ordered);
-  each_block(b, check_order);
-  return !atomic_load(&b->disordered);
-}
-
 /* Puts points and keys in order. */
 static void place_sorted(build *b) {
   sort_items(b);
-  if (!b->order && !kith_stage_report(b->ctx, 0.5, 0))
+  if (!kith_stage_report(b->ctx, 0.5, 0))
     return;
   each_block(b, gather);
   each_block(b, unpack_keys);
@@ -289,20 +250,18 @@ static void write_directory(void *argument, uint64_t share) {
   }
 }
 
-static kith_status allocate_directory(build *b, directory_counts total) {
-  kith_index *index = b->index;
-  kith_memory *memory = &b->ctx->memory;
-  index->n_cells = total.cells;
-  index->n_rows = total.rows;
-  uint64_t bytes = 8 * (uint64_t)total.cells + 12 * (uint64_t)total.rows;
-  index->cell_x = kith_alloc(memory, 4 * (uint64_t)total.cells);
-  index->cell_start = kith_alloc(memory, 4 * ((uint64_t)total.cells + 1));
-  index->row_number = kith_alloc(memory, 8 * (uint64_t)total.rows);
-  index->row_cell = kith_alloc(memory, 4 * ((uint64_t)total.rows + 1));
+static kith_status allocate_directory(kith_context *ctx, kith_index *index) {
+  kith_memory *memory = &ctx->memory;
+  uint64_t cells = index->n_cells;
+  uint64_t rows = index->n_rows;
+  index->cell_x = kith_alloc(memory, 4 * cells);
+  index->cell_start = kith_alloc(memory, 4 * (cells + 1));
+  index->row_number = kith_alloc(memory, 8 * rows);
+  index->row_cell = kith_alloc(memory, 4 * (rows + 1));
   if (!index->cell_x || !index->cell_start || !index->row_number || !index->row_cell)
-    return kith_fail_memory(b->ctx, bytes, "the directory of cells");
-  index->cell_start[total.cells] = index->n;
-  index->row_cell[total.rows] = total.cells;
+    return kith_fail_memory(ctx, 8 * cells + 12 * rows, "the directory of cells");
+  index->cell_start[cells] = index->n;
+  index->row_cell[rows] = index->n_cells;
   return KITH_OK;
 }
 
@@ -316,7 +275,9 @@ static kith_status make_directory(build *b) {
     ends[s].cells += ends[s - 1].cells;
     ends[s].rows += ends[s - 1].rows;
   }
-  kith_status status = allocate_directory(b, ends[SHARES - 1]);
+  b->index->n_cells = ends[SHARES - 1].cells;
+  b->index->n_rows = ends[SHARES - 1].rows;
+  kith_status status = allocate_directory(b->ctx, b->index);
   if (!status)
     kith_each(b->ctx, shares, write_directory, b);
   return status;
@@ -326,15 +287,15 @@ static uint64_t coordinate_bytes(uint32_t dim, kith_dtype dtype, uint64_t stride
   return stride * dim * (dtype == KITH_F32 ? sizeof(float) : sizeof(double));
 }
 
-static kith_status allocate_points(build *b) {
-  kith_index *index = b->index;
+static kith_status allocate_points(kith_context *ctx, kith_index *index) {
+  index->stride = kith_index_stride(index->n);
   uint64_t bytes = coordinate_bytes(index->dim, index->dtype, index->stride);
-  index->coords = kith_alloc(&b->ctx->memory, bytes);
+  index->coords = kith_alloc(&ctx->memory, bytes);
   if (!index->coords)
-    return kith_fail_memory(b->ctx, bytes, "the sorted copy of the points");
-  index->ids = kith_alloc(&b->ctx->memory, sizeof(uint32_t) * index->stride);
+    return kith_fail_memory(ctx, bytes, "the sorted copy of the points");
+  index->ids = kith_alloc(&ctx->memory, sizeof(uint32_t) * index->stride);
   if (!index->ids)
-    return kith_fail_memory(b->ctx, sizeof(uint32_t) * index->stride, "the ids of the sorted points");
+    return kith_fail_memory(ctx, sizeof(uint32_t) * index->stride, "the ids of the sorted points");
   return KITH_OK;
 }
 
@@ -369,27 +330,34 @@ kith_status kith_index_build_planned(kith_context *ctx, const kith_points *point
     index->rounded = points;
     index->spread = plan->spread;
   }
-  index->stride = kith_index_stride(index->n);
-  build b = {.ctx = ctx,
-             .points = points,
-             .grid = grid,
-             .index = index,
-             .has_invalid = plan->invalid_rows > 0,
-             .order = plan->order};
+  build b = {.ctx = ctx, .points = points, .grid = grid, .index = index, .has_invalid = plan->invalid_rows > 0};
   kith_status status;
-  if ((status = allocate_points(&b)) || (status = allocate_sort(&b)))
+  if ((status = allocate_points(ctx, index)) || (status = allocate_sort(&b)))
     goto done;
-  if (!place_ordered(&b))
-    place_sorted(&b);
-  if ((status = kith_check_cancel(ctx)))
-    goto done;
-  kith_index_clear_slack(index);
-  if (!(status = make_directory(&b)))
-    status = kith_index_bound_crowds(ctx, index);
+  place_sorted(&b);
+  if (!(status = kith_check_cancel(ctx)) && !(status = make_directory(&b)))
+    status = kith_index_complete(ctx, index);
 done:
   kith_free(b.items);
   kith_free(b.own_spare);
   kith_free(b.counts);
+  if (status)
+    kith_index_destroy(index);
+  return status;
+}
+
+kith_status kith_index_allocate(kith_context *ctx, kith_index *index) {
+  kith_status status = allocate_points(ctx, index);
+  if (!status)
+    status = allocate_directory(ctx, index);
+  if (status)
+    kith_index_destroy(index);
+  return status;
+}
+
+kith_status kith_index_complete(kith_context *ctx, kith_index *index) {
+  kith_index_clear_slack(index);
+  kith_status status = kith_index_bound_crowds(ctx, index);
   if (status)
     kith_index_destroy(index);
   return status;

@@ -57,14 +57,18 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
 /* How an index is to be built, beside the points and their grid. */
 typedef struct kith_index_plan {
   uint64_t invalid_rows;
-  kith_dtype dtype;      /* of the coordinates: that of the points, or KITH_F64; */
-  double spread;         /* or KITH_F32 for float64 points, rounded, no farther than this from the origin */
-  const uint32_t *order; /* the ids of the valid points, if somebody else has put them in the order of the grid;
-                            if it is not that order, they are sorted */
+  kith_dtype dtype; /* of the coordinates: that of the points, or KITH_F64; */
+  double spread;    /* or KITH_F32 for float64 points, rounded, no farther than this from the origin */
 } kith_index_plan;
 
 kith_status kith_index_build_planned(kith_context *ctx, const kith_points *points, const kith_grid *grid,
                                      const kith_index_plan *plan, kith_index *index);
+
+/* For an index that is brought here from elsewhere: room for its arrays, if grid, dtype, dim, n, id_end,
+ * n_cells and n_rows are set; then, once they are filled, what follows from them. After a failure nothing is
+ * left. */
+kith_status kith_index_allocate(kith_context *ctx, kith_index *index);
+kith_status kith_index_complete(kith_context *ctx, kith_index *index);
 
 /* The same for counting float32 points in one dimension: without ids, in half the memory. */
 kith_status kith_index_build_values(kith_context *ctx, const kith_points *points, const kith_grid *grid,

@@ -49,7 +49,7 @@ typedef struct kith_join {
   kith_grid grid;
   kith_stencil *stencil;
   kith_index index_a, index_b; /* index_a is unused when a set is joined with itself */
-  const uint32_t *order;       /* the ids of the queries as a GPU has sorted them; NULL: nobody has */
+  kith_engine *giver;          /* the GPU that they may come from; NULL: they are built */
   kith_task task;
   bool in_ego_order; /* the grid is that of the order, then, and there is no stencil: */
   kith_ego_choice ego_choice;

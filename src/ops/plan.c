@@ -191,8 +191,8 @@ static void predict_engines(const kith_join *j, kith_plan *plan) {
   kith_speeds speeds;
   kith_speeds_load(j->ctx, &speeds);
   double points = (double)j->a->n;
-  double cpu = plan->seconds_cpu = kith_speeds_predict(&speeds, "cpu", j->a->dim, points, plan->pairs);
-  double cuda = plan->seconds_cuda = kith_speeds_predict(&speeds, "cuda", j->a->dim, points, plan->pairs);
+  double cpu = plan->seconds_cpu = kith_speeds_predict(&speeds, "cpu", j->space.dim, points, plan->pairs);
+  double cuda = plan->seconds_cuda = kith_speeds_predict(&speeds, "cuda", j->space.dim, points, plan->pairs);
   if (cpu <= 0 || cuda <= 0)
     return;
   plan->share_cuda = cpu / (cpu + cuda);

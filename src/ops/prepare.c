@@ -151,8 +151,6 @@ static kith_status take_grid_of_gpu(kith_join *j) {
 }
 
 static kith_status choose(kith_join *j) {
-  if (j->order)
-    return take_grid_of_gpu(j);
   kith_question question = {.queries = j->a,
                             .candidates = j->b,
                             .predicate = &j->predicate,
@@ -232,15 +230,12 @@ static bool may_round(const kith_join *j) {
          j->predicate.filter && find_widest(j) <= WIDEST * sqrt(j->predicate.limit);
 }
 
-static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, const uint32_t *order,
-                               kith_index *index) {
+static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, kith_index *index) {
   bool narrow = are_all(j, KITH_F32);
   if (j->aim == KITH_AIM_TOTAL && !j->on_gpu && !j->in_ego_order && !j->limits && points->dim == 1 && narrow)
     return kith_index_build_values(j->ctx, points, &j->grid, invalid, index);
-  kith_index_plan plan = {.invalid_rows = invalid,
-                          .dtype = narrow || may_round(j) ? KITH_F32 : KITH_F64,
-                          .spread = find_spread(j),
-                          .order = order};
+  kith_index_plan plan = {
+      .invalid_rows = invalid, .dtype = narrow || may_round(j) ? KITH_F32 : KITH_F64, .spread = find_spread(j)};
   return kith_index_build_planned(j->ctx, points, &j->grid, &plan, index);
 }
 
@@ -248,9 +243,33 @@ static kith_status build_indexes(kith_join *j) {
   if (!j->shared) /* else others are further on */
     kith_stage_begin(j->ctx, "index", 0.05);
   if (kith_join_is_self(j))
-    return build_index(j, j->a, j->invalid[0], j->order, &j->index_b);
-  kith_status status = build_index(j, j->a, j->invalid[0], j->order, &j->index_a);
-  return status ? status : build_index(j, j->b, j->invalid[1], NULL, &j->index_b);
+    return build_index(j, j->a, j->invalid[0], &j->index_b);
+  kith_status status = build_index(j, j->a, j->invalid[0], &j->index_a);
+  return status ? status : build_index(j, j->b, j->invalid[1], &j->index_b);
+}
+
+static kith_status take_index(kith_join *j, const kith_points *points, bool candidates, kith_index *index) {
+  *index = (kith_index){.grid = &j->grid,
+                        .dtype = are_all(j, KITH_F32) ? KITH_F32 : KITH_F64,
+                        .dim = points->dim,
+                        .id_end = points->n};
+  return j->giver->give_index(j->giver, candidates, index);
+}
+
+/* Whether a GPU has given the CPU its grid and its indexes. If it could not, the CPU makes them. */
+static bool take_indexes(kith_join *j) {
+  if (!j->giver || take_grid_of_gpu(j))
+    return false;
+  kith_status status = take_index(j, j->b, true, &j->index_b);
+  if (!status && !kith_join_is_self(j))
+    status = take_index(j, j->a, false, &j->index_a);
+  if (!status)
+    return true;
+  kith_index_destroy(&j->index_a);
+  kith_index_destroy(&j->index_b);
+  kith_free(j->stencil);
+  j->stencil = NULL;
+  return false;
 }
 
 static kith_status build_blocks(kith_join *j) {
@@ -285,8 +304,8 @@ static bool wants_to_share(const kith_context *ctx) {
   return ctx->engine == KITH_ENGINE_HYBRID || ctx->gpus.all || ctx->gpus.n > 1;
 }
 
-/* What a GPU cannot do: points find their places in a space, and embedded metrics their distances, on the CPU.
- * A GPU alone finds places in a periodic box itself. NULL: it can. */
+/* What a GPU cannot do: embedded metrics find their distances on the CPU, and so do points their places if the
+ * join is shared. NULL: it can. */
 static const char *beyond_gpu(const kith_join *j) {
   bool on_device = j->a->device || j->b->device;
   if (kith_space_is_embedded(&j->space) && on_device)
@@ -321,8 +340,8 @@ static kith_status embed(kith_join *j) {
 
 kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out) {
   const kith_join_options *opt = &j->options;
-  bool wraps = j->space.lattice.n > 0 && !wants_to_share(j->ctx);
-  kith_status status = wraps ? KITH_OK : embed(j);
+  bool alone = !wants_to_share(j->ctx);
+  kith_status status = alone ? KITH_OK : embed(j);
   if (status)
     return status;
   kith_cuda_spec spec = {.a = *j->a,
@@ -333,6 +352,7 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
                          .sorted = opt->sorted,
                          .distances = opt->distances,
                          .skip_invalid = opt->skip_invalid,
+                         .finds_places = alone && kith_space_is_embedded(&j->space),
                          .index_dims = opt->index_dims,
                          .cell_side = opt->cell_side,
                          .brute = opt->brute,
@@ -340,6 +360,8 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
                          .no_sortidu = opt->no_sortidu,
                          .no_shortc = opt->no_shortc,
                          .shared = j->ctx->engine == KITH_ENGINE_HYBRID,
+                         .gives_index = j->ctx->engine == KITH_ENGINE_HYBRID && gpu == 0 &&
+                                        opt->algorithm != KITH_ALGORITHM_EGO,
                          .counts = j->aim == KITH_AIM_TOTAL,
                          .kernel = opt->kernel,
                          .cells = opt->cells,
@@ -349,6 +371,8 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
                          .limits = j->limits};
   kith_stage_begin(j->ctx, "index", 0.05);
   status = kith_engine_cuda_create(j->ctx, gpu, &spec, &j->space, &j->gpu, out);
+  if (status == KITH_ERR_POINTS && spec.finds_places)
+    embed(j); /* says which row has no place, and why */
   if (status)
     return status;
   j->on_gpu = true;
@@ -377,13 +401,27 @@ kith_status kith_join_check_cpu(kith_join *j) {
   return KITH_OK;
 }
 
+/* The engine of the CPU, once the indexes are there. */
+static kith_status finish_cpu(kith_join *j, double began, kith_engine **out) {
+  kith_status status = create_engine(j, out);
+  if (status)
+    return status;
+  j->report.seconds_index += kith_seconds() - began;
+  j->report.cells = j->index_b.n_cells;
+  j->report.index_dims = j->grid.k;
+  j->report.cell_side = kith_grid_row_side(&j->grid);
+  return kith_check_cancel(j->ctx);
+}
+
 kith_status kith_join_prepare_cpu(kith_join *j, kith_engine **out) {
   *out = NULL;
   kith_status status = kith_join_check_cpu(j);
   if (status || (status = embed(j)))
     return status;
   double began = kith_seconds();
-  if ((status = look_at_points(j)) || (status = choose(j)))
+  if (take_indexes(j))
+    return finish_cpu(j, began, out);
+  if ((status = kith_check_cancel(j->ctx)) || (status = look_at_points(j)) || (status = choose(j)))
     return status;
   double planned = kith_seconds();
   j->report.seconds_plan += planned - began;
@@ -396,13 +434,9 @@ kith_status kith_join_prepare_cpu(kith_join *j, kith_engine **out) {
     j->report.index_dims = j->brute_choice.split;
     return status ? status : kith_check_cancel(j->ctx);
   }
-  if ((status = build_indexes(j)) || (status = build_blocks(j)) || (status = create_engine(j, out)))
+  if ((status = build_indexes(j)) || (status = build_blocks(j)))
     return status;
-  j->report.seconds_index += kith_seconds() - planned;
-  j->report.cells = j->index_b.n_cells;
-  j->report.index_dims = j->grid.k;
-  j->report.cell_side = kith_grid_row_side(&j->grid);
-  return kith_check_cancel(j->ctx);
+  return finish_cpu(j, planned, out);
 }
 
 /* Where every query has its own eps: their limits, and the largest of them all as the predicate's. */
@@ -476,6 +510,7 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
   if (!status || !may_fall_back(j, status))
     return status;
   j->on_gpu = j->shared = false; /* what a GPU has told is gone with it */
+  j->giver = NULL;
   return kith_join_prepare_cpu(j, &j->engine);
 }
 

@@ -66,24 +66,27 @@ static kith_status add_gpus(kith_join *j, kith_hybrid_spec *spec) {
       status = KITH_OK;
     }
   }
+  if (spec->n_members > 0 && spec->members[0].engine->give_index)
+    j->giver = spec->members[0].engine;
   return status;
 }
 
-/* Looks at the points and builds the index of the CPU, while a GPU weighs its blocks or joins them. The times
- * of plan and index in the report have the former, and are not about the latter. */
-static kith_status make_cpu(void *argument, const uint32_t *order, kith_engine **out) {
+/* Brings the index of the CPU, while a GPU weighs its blocks or joins them. The times of plan and index in the
+ * report have the former, and are not about the latter. */
+static kith_status make_cpu(void *argument, kith_engine **out) {
   kith_join *j = argument;
   kith_join_report report = j->report;
-  j->order = order;
   kith_status status = kith_join_prepare_cpu(j, out);
   j->report = report;
   return status;
 }
 
-/* About what that takes: measured with 16 threads, 2 and 10 million points in 2 to 8 dimensions. */
+/* About what that takes: coordinates, ids and cells over the bus. */
 static double index_seconds(const kith_join *j) {
+  const double BYTES_A_SECOND = 2e10; /* of which there are */
   double points = (double)j->a->n + (j->one_set ? 0 : (double)j->b->n);
-  return points * (80 + 5.0 * j->a->dim) * 1e-9 / j->ctx->threads;
+  double width = j->a->dtype == KITH_F32 && j->b->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
+  return points * (width * j->a->dim + 8) / BYTES_A_SECOND;
 }
 
 /* Engines of one grid have their queries in one order, and a share that is not fixed needs no sample of both.

@@ -2,19 +2,42 @@
 #include "schedule/shared_run.h"
 
 #include "base/clock.h"
+#include "base/team.h"
 #include "base/trace.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
+typedef struct comparison {
+  const uint32_t *a, *b;
+  uint64_t n, shares;
+  _Atomic bool differ;
+} comparison;
+
+static void compare_share(void *argument, uint64_t share) {
+  comparison *c = argument;
+  uint64_t begin = kith_share_begin(c->n, share, c->shares);
+  uint64_t n = kith_share_begin(c->n, share + 1, c->shares) - begin;
+  if (memcmp(c->a + begin, c->b + begin, n * sizeof *c->a) != 0)
+    atomic_store(&c->differ, true);
+}
+
 bool kith_shared_has_order(const hybrid *h, const kith_engine *engine) {
-  return engine->n_queries == h->base.n_queries &&
-         memcmp(engine->ids, h->blocks.ids, engine->n_queries * sizeof *engine->ids) == 0;
+  enum { GRAIN = 65536 };
+  comparison c = {.a = engine->ids,
+                  .b = h->blocks.ids,
+                  .n = engine->n_queries,
+                  .shares = kith_shares(h->ctx, engine->n_queries, GRAIN)};
+  if (c.n != h->base.n_queries)
+    return false;
+  kith_each(h->ctx, c.shares, compare_share, &c);
+  return !atomic_load(&c.differ);
 }
 
 static kith_status make_member(hybrid *h, const member *m, kith_engine **engine) {
   *engine = NULL;
-  kith_status status = m->public.make(m->public.user, h->blocks.ids, engine);
+  kith_status status = m->public.make(m->public.user, engine);
   if (status || !*engine || kith_shared_has_order(h, *engine))
     return status;
   kith_engine_destroy(*engine);

@@ -2,7 +2,8 @@
  * microsecond. */
 #include "schedule/deque.h"
 
-#include <stdlib.h>
+#include "index/sort.h"
+
 #include <string.h>
 
 /* ---- the order ------------------------------------------------------------------------------------------- */
@@ -11,33 +12,40 @@
  * are few and far between. */
 enum { CANDIDATES_OF_A_QUERY = 1024 };
 
-typedef struct weight {
-  uint64_t work;
-  uint32_t block;
-} weight;
-
-static int compare_weights(const void *a, const void *b) {
-  const weight *x = a;
-  const weight *y = b;
-  if (x->work != y->work)
-    return x->work < y->work ? 1 : -1;
-  return x->block < y->block ? -1 : 1;
+static uint64_t queries_of(const kith_blocks *blocks, uint32_t b) {
+  return blocks->begin[b + 1] - blocks->begin[b];
 }
 
-static void order_blocks(const kith_blocks *blocks, weight *weights, kith_deque *deque) {
-  for (uint32_t b = 0; b < blocks->n; b++) {
-    uint64_t queries = blocks->begin[b + 1] - blocks->begin[b];
-    weights[b] = (weight){.work = blocks->candidates[b] + CANDIDATES_OF_A_QUERY * queries, .block = b};
-  }
-  qsort(weights, blocks->n, sizeof *weights, compare_weights);
+static uint64_t work_of(const kith_blocks *blocks, uint32_t b) {
+  return blocks->candidates[b] + CANDIDATES_OF_A_QUERY * queries_of(blocks, b);
+}
+
+/* What blocks are sorted by: the bits of a float, which are in the order of the floats, most work first. That
+ * is exact enough: blocks whose work differs by less than 2^-24 of it may be in any order. */
+static uint32_t rank_of(uint64_t work) {
+  float rounded = (float)work;
+  uint32_t bits;
+  memcpy(&bits, &rounded, sizeof bits);
+  return ~bits;
+}
+
+/* items, spare: as many as there are blocks; counts: of the sort. */
+static kith_status order_blocks(kith_context *ctx, const kith_blocks *blocks, uint64_t *items, uint64_t *spare,
+                                uint32_t *counts, kith_deque *deque) {
+  for (uint32_t b = 0; b < blocks->n; b++)
+    items[b] = (uint64_t)rank_of(work_of(blocks, b)) << 32 | b;
+  kith_sort(ctx, items, spare, blocks->n, 32, 32, counts);
+  if (kith_cancelled(ctx))
+    return kith_check_cancel(ctx);
   deque->work[0] = deque->candidates[0] = deque->queries[0] = 0;
   for (uint32_t e = 0; e < blocks->n; e++) {
-    uint32_t b = deque->blocks[e] = weights[e].block;
-    deque->work[e + 1] = deque->work[e] + weights[e].work;
+    uint32_t b = deque->blocks[e] = (uint32_t)spare[e];
+    deque->work[e + 1] = deque->work[e] + work_of(blocks, b);
     deque->candidates[e + 1] = deque->candidates[e] + blocks->candidates[b];
-    deque->queries[e + 1] = deque->queries[e] + (blocks->begin[b + 1] - blocks->begin[b]);
+    deque->queries[e + 1] = deque->queries[e] + queries_of(blocks, b);
   }
   memset(deque->pairs, 0, (blocks->n + UINT64_C(1)) * sizeof *deque->pairs);
+  return KITH_OK;
 }
 
 kith_status kith_deque_make(kith_context *ctx, const kith_blocks *blocks, kith_deque *deque) {
@@ -45,22 +53,28 @@ kith_status kith_deque_make(kith_context *ctx, const kith_blocks *blocks, kith_d
   *deque = (kith_deque){.n = blocks->n, .over = true};
   pthread_mutex_init(&deque->lock, NULL);
   pthread_cond_init(&deque->changed, NULL);
-  weight *weights = kith_alloc(&ctx->memory, blocks->n * sizeof *weights);
+  uint64_t item_bytes = blocks->n * sizeof(uint64_t);
+  uint64_t count_bytes = kith_sort_counts(ctx) * sizeof(uint32_t);
+  uint64_t *items = kith_alloc(&ctx->memory, item_bytes);
+  uint64_t *spare = kith_alloc(&ctx->memory, item_bytes);
+  uint32_t *counts = kith_alloc(&ctx->memory, count_bytes);
   deque->blocks = kith_alloc(&ctx->memory, blocks->n * sizeof *deque->blocks);
   deque->work = kith_alloc(&ctx->memory, sums);
   deque->candidates = kith_alloc(&ctx->memory, sums);
   deque->queries = kith_alloc(&ctx->memory, sums);
   deque->pairs = kith_alloc(&ctx->memory, sums);
   deque->back = kith_alloc(&ctx->memory, blocks->n * sizeof *deque->back);
-  bool fits = weights && deque->blocks && deque->work && deque->candidates && deque->queries && deque->pairs &&
-              deque->back;
-  if (fits)
-    order_blocks(blocks, weights, deque);
-  kith_free(weights);
-  if (fits)
-    return KITH_OK;
-  kith_deque_release(deque);
-  return kith_fail_memory(ctx, 6 * sums + blocks->n * sizeof *weights, "the queue that engines share");
+  bool fits = items && spare && counts && deque->blocks && deque->work && deque->candidates && deque->queries &&
+              deque->pairs && deque->back;
+  kith_status status =
+      fits ? order_blocks(ctx, blocks, items, spare, counts, deque)
+           : kith_fail_memory(ctx, 6 * sums + 2 * item_bytes + count_bytes, "the queue that engines share");
+  kith_free(items);
+  kith_free(spare);
+  kith_free(counts);
+  if (status)
+    kith_deque_release(deque);
+  return status;
 }
 
 void kith_deque_release(kith_deque *deque) {

@@ -79,7 +79,7 @@ static inline KITH_DEVICE kith_sine_cosine kith_sine_cosine_of_turn(double degre
 
 /* For finite degrees, the turn that is left when whole ones are taken away: exact. */
 static inline KITH_DEVICE double kith_turn_of(double degrees) {
-  return fabs(degrees) >= 360 ? copysign(fmod(fabs(degrees), 360), degrees) : degrees;
+  return fabs(degrees) >= 360 ? copysign(fmod(fabs(degrees), 360.0), degrees) : degrees;
 }
 
 static inline KITH_DEVICE kith_sine_cosine kith_sine_cosine_degrees(double degrees) {

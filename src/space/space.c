@@ -2,7 +2,7 @@
 #include "space/space.h"
 
 #include "base/team.h"
-#include "space/degrees.h"
+#include "space/embed.h"
 #include "space/places.h"
 
 #include <string.h>
@@ -82,65 +82,17 @@ double kith_space_distance(const kith_space *space, double size) {
 
 /* ---- embedding ----------------------------------------------------------------------------------------- */
 
-/* What may be wrong with a row. */
-typedef enum row_fault { ROW_FITS, ROW_NOT_FINITE, ROW_ZERO, ROW_LATITUDE, ROW_LOST } row_fault;
-
-static row_fault embed_direction(double *x, uint32_t dim) {
-  double largest = 0;
-  for (uint32_t c = 0; c < dim; c++)
-    largest = fmax(largest, fabs(x[c]));
-  if (largest == 0)
-    return ROW_ZERO;
-  /* A power of two changes no digit, but keeps squares from overflowing and underflowing. */
-  int exponent = ilogb(largest);
-  if (exponent < -1000) { /* the power itself would overflow */
-    for (uint32_t c = 0; c < dim; c++)
-      x[c] = scalbn(x[c], -exponent - 1000);
-    exponent = -1000;
-  }
-  double scale = scalbn(1, -exponent);
-  double sum = 0;
-  for (uint32_t c = 0; c < dim; c++) {
-    x[c] *= scale;
-    sum += x[c] * x[c];
-  }
-  double norm = sqrt(sum);
-  for (uint32_t c = 0; c < dim; c++)
-    x[c] /= norm;
-  return ROW_FITS;
-}
-
-static row_fault embed_place(double *x) {
-  double lon = x[0];
-  double lat = x[1];
-  if (!(fabs(lat) <= 90))
-    return ROW_LATITUDE;
-  kith_sine_cosine along = kith_sine_cosine_degrees(lon);
-  kith_sine_cosine up = kith_sine_cosine_degrees(lat);
-  x[0] = up.cosine * along.cosine;
-  x[1] = up.cosine * along.sine;
-  x[2] = up.sine;
-  return ROW_FITS;
-}
-
-static bool is_finite(const double *x, uint32_t dim) {
-  bool finite = true;
-  for (uint32_t c = 0; c < dim; c++)
-    finite &= isfinite(x[c]) != 0;
-  return finite;
-}
-
 /* Reads a row, and puts its place in the space into x. */
-static row_fault embed_row(const kith_space *space, const kith_points *points, uint64_t row, double *x) {
+static kith_fault embed_row(const kith_space *space, const kith_points *points, uint64_t row, double *x) {
   for (uint32_t c = 0; c < points->dim; c++)
     x[c] = kith_points_get(points, row, c);
-  if (!is_finite(x, points->dim))
-    return ROW_NOT_FINITE;
+  if (!kith_row_is_finite(x, points->dim))
+    return KITH_ROW_NOT_FINITE;
   if (space->metric == KITH_HAVERSINE)
-    return embed_place(x);
+    return kith_embed_place(x);
   if (kith_space_is_embedded(space))
-    return embed_direction(x, points->dim);
-  return kith_lattice_wrap(&space->lattice, x) ? ROW_FITS : ROW_LOST;
+    return kith_embed_direction(x, points->dim);
+  return kith_lattice_wrap(&space->lattice, x) ? KITH_ROW_FITS : KITH_ROW_LOST;
 }
 
 typedef struct embedding {
@@ -161,7 +113,7 @@ static void note_fault(embedding *e, uint64_t row) {
 
 static void embed_one(embedding *e, uint64_t row) {
   double *x = e->to + row * e->space->dim;
-  if (embed_row(e->space, e->points, row, x) == ROW_FITS)
+  if (embed_row(e->space, e->points, row, x) == KITH_ROW_FITS)
     return;
   note_fault(e, row);
   for (uint32_t c = 0; c < e->space->dim; c++)
@@ -212,7 +164,7 @@ static void embed_in_box(embedding *e, uint64_t begin, uint64_t end) {
     read_rows(e->points, at, stop, e->to + at * dim);
     for (uint64_t row = at; row < stop; row++) {
       double *x = e->to + row * dim;
-      bool fits = lattice->n == dim || is_finite(x, dim);
+      bool fits = lattice->n == dim || kith_row_is_finite(x, dim);
       for (uint32_t i = 0; i < lattice->n && !lattice->skewed; i++)
         fits &= wrap_nearby(&x[lattice->axis[i]], lattice->vector[i][i]);
       if (!fits || (lattice->skewed && !kith_lattice_holds(lattice, x)))
@@ -309,20 +261,20 @@ static kith_status refuse_row(kith_context *ctx, const embedding *e, const char 
   double *x = e->to + row * e->space->dim;
   uint32_t column = 0;
   switch (embed_row(e->space, e->points, row, x)) {
-  case ROW_ZERO:
+  case KITH_ROW_ZERO:
     return kith_fail(
         ctx, KITH_ERR_POINTS,
         "%s: row %llu is all zeros, which has no direction, and %s compares directions (counted from 0; "
         "invalid rows in all: %llu); remove such rows, or skip them",
         name, row, kith_metric_name(e->space->metric), faults);
-  case ROW_LATITUDE:
+  case KITH_ROW_LATITUDE:
     return kith_fail(
         ctx, KITH_ERR_POINTS,
         "%s: row %llu has the latitude %.15g, but latitudes lie between -90 and 90: are the columns longitude "
         "and latitude, in this order? (counted from 0; invalid rows in all: %llu); remove such rows, or "
         "skip them",
         name, row, kith_points_get(e->points, row, 1), faults);
-  case ROW_LOST:
+  case KITH_ROW_LOST:
     return kith_fail(
         ctx, KITH_ERR_POINTS,
         "%s: row %llu lies so many boxes away that its place in the box is lost (counted from 0; invalid "

@@ -235,9 +235,8 @@ typedef struct arrival {
   int made;
 } arrival;
 
-static kith_status arrive(void *user, const uint32_t *ids, kith_engine **out) {
+static kith_status arrive(void *user, kith_engine **out) {
   arrival *a = user;
-  (void)ids;
   a->made++;
   if (a->fails)
     return kith_fail(a->s->ctx, KITH_ERR_BUDGET, "there is no room for it");

@@ -160,8 +160,7 @@ kith_status join_blocks(kith_cuda_join *join, uint32_t *begin, uint32_t *ids, do
                         kith_cuda_error *error) {
   return guard(error, [&] {
     check(cudaSetDevice(join->session.device), "device");
-    join->blocks_to_host(begin, ids);
-    *weigh_seconds = join->weigh_blocks();
+    *weigh_seconds = join->blocks_to_host(begin, ids);
   });
 }
 
@@ -169,6 +168,19 @@ kith_status join_weights(kith_cuda_join *join, uint64_t *candidates, kith_cuda_e
   return guard(error, [&] {
     check(cudaSetDevice(join->session.device), "device");
     join->weights_to_host(candidates);
+  });
+}
+
+kith_status join_index_size(kith_cuda_join *join, int candidates, kith_cuda_index_size *size,
+                            kith_cuda_error *error) {
+  return guard(error, [&] { *size = join->index_for_host(candidates).size(); });
+}
+
+kith_status join_index(kith_cuda_join *join, int candidates, const kith_cuda_index *to,
+                       kith_cuda_error *error) {
+  return guard(error, [&] {
+    check(cudaSetDevice(join->session.device), "device");
+    join->index_to_host(candidates, *to);
   });
 }
 
@@ -217,10 +229,10 @@ kith_status download(kith_cuda_session *session, void *to, const void *from, uin
 } // namespace
 
 const kith_cuda_api *kith_cuda_api_get(void) {
-  static const kith_cuda_api api = {KITH_CUDA_API_VERSION, device_count, device_describe, session_create,
-                                    session_destroy,       join_create,  join_destroy,    join_count,
-                                    join_degrees,          join_offsets, join_cut,        join_blocks,
-                                    join_weights,          join_batch,   join_fill,       join_table,
-                                    device_free,           upload,       download};
+  static const kith_cuda_api api = {
+      KITH_CUDA_API_VERSION, device_count,    device_describe, session_create, session_destroy, join_create,
+      join_destroy,          join_count,      join_degrees,    join_offsets,   join_cut,        join_blocks,
+      join_weights,          join_index_size, join_index,      join_batch,     join_fill,       join_table,
+      device_free,           upload,          download};
   return &api;
 }

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-enum { KITH_CUDA_API_VERSION = 10 };
+enum { KITH_CUDA_API_VERSION = 11 };
 
 typedef struct kith_cuda_error {
   char text[512];
@@ -47,7 +47,8 @@ typedef struct kith_cuda_spec {
   int no_reorder;      /* columns in the order of the input */
   int no_sortidu;      /* all with all: not ordered by norms of columns */
   int no_shortc;       /* distances are added up to the end */
-  int shared;          /* with the CPU: the grid is to suit it, too */
+  int shared;          /* with the CPU, */
+  int gives_index;     /* which is to have the index from here (join_index) */
   int counts;          /* nothing but a total is asked for */
   kith_kernel kernel;
   kith_cells cells;           /* KITH_KERNEL_POINT */
@@ -57,6 +58,8 @@ typedef struct kith_cuda_spec {
   const double *limits;       /* in host memory, by row of a; NULL: all have the predicate's */
   kith_lattice lattice;       /* of a periodic box, which the points are moved into; n is 0: there is none */
   double doubt;               /* kith_lattice_doubt */
+  kith_metric metric;         /* embedded ones: */
+  int finds_places;           /* the points are as they were given, and become unit vectors on the device; */
   int sizes;                  /* distances are given as sizes, for the caller to convert */
   kith_cuda_stop stop;
 } kith_cuda_spec;
@@ -94,6 +97,19 @@ typedef struct kith_cuda_rows {
   uint32_t *neighbors;
   double *distances; /* NULL: not wanted */
 } kith_cuda_rows;
+
+/* An index as the CPU has it (index/index.h), and where it goes, in host memory: dim arrays of coordinates that
+ * begin `stride` values apart, float64 if one of the sets is, and the others. */
+typedef struct kith_cuda_index_size {
+  uint32_t n, cells, rows;
+} kith_cuda_index_size;
+
+typedef struct kith_cuda_index {
+  void *coords;
+  uint64_t stride;
+  uint32_t *ids, *cell_x, *cell_start, *row_cell;
+  uint64_t *row_number;
+} kith_cuda_index;
 
 /* A part of the queries, where other engines have the rest: whole blocks of them. */
 typedef enum kith_cuda_task {
@@ -160,6 +176,12 @@ typedef struct kith_cuda_api {
   kith_status (*join_blocks)(kith_cuda_join *join, uint32_t *begin, uint32_t *ids, double *weigh_seconds,
                              kith_cuda_error *error);
   kith_status (*join_weights)(kith_cuda_join *join, uint64_t *candidates, kith_cuda_error *error);
+  /* The index of the candidates, else of the queries (of one set they are the same), if it is to be given;
+   * once, after join_cut: how large it is, then the index. The GPU goes on meanwhile. */
+  kith_status (*join_index_size)(kith_cuda_join *join, int candidates, kith_cuda_index_size *size,
+                                 kith_cuda_error *error);
+  kith_status (*join_index)(kith_cuda_join *join, int candidates, const kith_cuda_index *to,
+                            kith_cuda_error *error);
   kith_status (*join_batch)(kith_cuda_join *join, const kith_cuda_batch *batch, kith_cuda_tally *tally,
                             kith_cuda_times *times, kith_cuda_error *error);
   /* After join_offsets. */

@@ -16,11 +16,11 @@ using namespace kith_cuda;
 
 namespace {
 
-/* The candidates of the queries of a tile in the steps from the first one on, added to those of its block: a
- * warp a tile. In a periodic box, without those beyond its faces. */
-__global__ void weigh_tiles(const __grid_constant__ join_args args, uint32_t first_step,
+/* The candidates of the queries of a tile in the steps from the first one on, added to those of its block: so
+ * many lanes a tile, a power of two. In a periodic box, without those beyond its faces. */
+__global__ void weigh_tiles(const __grid_constant__ join_args args, uint32_t first_step, uint32_t lanes,
                             uint32_t tiles_per_block, unsigned long long *candidates) {
-  uint64_t tile = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  uint64_t tile = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / lanes;
   if (tile >= args.n_tiles)
     return;
   uint32_t begin = args.tile_begin[tile];
@@ -30,7 +30,7 @@ __global__ void weigh_tiles(const __grid_constant__ join_args args, uint32_t fir
   uint32_t x_first = (uint32_t)(first & x_mask);
   uint32_t x_last = (uint32_t)(args.q_keys[end - 1] & x_mask);
   uint64_t sum = 0;
-  for (uint32_t s = first_step + threadIdx.x % 32; s < args.n_steps; s += 32) {
+  for (uint32_t s = first_step + threadIdx.x % lanes; s < args.n_steps; s += lanes) {
     int64_t row = (int64_t)(first >> args.grid.x_bits) + args.steps[s].row;
     if (row < 0)
       continue;
@@ -38,8 +38,10 @@ __global__ void weigh_tiles(const __grid_constant__ join_args args, uint32_t fir
     uint64_t base = (uint64_t)row << args.grid.x_bits;
     sum += args.find.find(base + span.high + 1) - args.find.find(base + span.low);
   }
-  sum = sum_over_warp(sum);
-  if (threadIdx.x % 32 == 0)
+  uint32_t group = (UINT32_MAX >> (32 - lanes)) << (threadIdx.x % 32 / lanes * lanes);
+  for (uint32_t step = lanes / 2; step > 0; step /= 2)
+    sum += __shfl_down_sync(group, sum, step, lanes);
+  if (threadIdx.x % lanes == 0)
     atomicAdd(candidates + tile / tiles_per_block, (unsigned long long)(sum * (end - begin)));
 }
 
@@ -121,6 +123,11 @@ template <typename T> struct row_scatter {
 
 } // namespace
 
+/* The CPU looks for the cells of images itself, and its logarithm may round otherwise than the device's. */
+static bool has_tails(const kith_grid &grid) {
+  return std::any_of(grid.tails, grid.tails + grid.k, [](bool t) { return t; });
+}
+
 kith_cuda_batch_lane::~kith_cuda_batch_lane() {
   if (done)
     cudaEventDestroy(done);
@@ -142,39 +149,85 @@ uint32_t kith_cuda_join::cut_blocks() {
     lane.total = session.make<totals>(1, "totals");
   }
   session.patient = true;
+  check(cudaEventCreateWithFlags(&blocks.listed, cudaEventDisableTiming), "event");
+  if (spec.gives_index && !(has_images() && has_tails(plan.grid)))
+    make_host_indexes();
   return blocks.n;
 }
 
-void kith_cuda_join::blocks_to_host(uint32_t *begin, uint32_t *ids) {
+kith_cuda_blocks::~kith_cuda_blocks() {
+  if (listed)
+    cudaEventDestroy(listed);
+}
+
+/* Before blocks are weighed, since that may take long. If the device has no room for them, the CPU builds its
+ * own. */
+void kith_cuda_join::make_host_indexes() {
+  try {
+    uint32_t *rows = (uint32_t *)session.pinned + 18; /* behind the cells */
+    blocks.for_host[1].emplace(session, index_b, plan.grid, a.dim, is_f64, cells[1], &rows[1]);
+    if (!spec.one_set)
+      blocks.for_host[0].emplace(session, index_a, plan.grid, a.dim, is_f64, cells[0], &rows[0]);
+    check(cudaEventRecord(blocks.listed, session.stream), "event");
+  } catch (const failure &f) {
+    blocks.for_host[0].reset();
+    blocks.for_host[1].reset();
+    if (f.status != KITH_ERR_BUDGET && f.status != KITH_ERR_MEMORY)
+      throw;
+  }
+}
+
+const host_index &kith_cuda_join::index_for_host(bool candidates) const {
+  const std::optional<host_index> &index = blocks.for_host[candidates || spec.one_set];
+  if (!index)
+    fail(KITH_ERR_BUDGET, "the GPU has no index for the CPU");
+  check(cudaEventSynchronize(blocks.listed), "an index");
+  return *index;
+}
+
+void kith_cuda_join::index_to_host(bool candidates, const kith_cuda_index &to) {
+  std::lock_guard<std::mutex> hold(blocks.moving);
+  index_for_host(candidates).copy(session, blocks.listed, to);
+  std::lock_guard<std::mutex> also(blocks.queueing);
+  blocks.for_host[candidates || spec.one_set].reset();
+}
+
+/* The GPU then weighs them, and nobody waits for that yet: the index of the CPU may come meanwhile. Tells how
+ * long it takes, about. */
+double kith_cuda_join::blocks_to_host(uint32_t *begin, uint32_t *ids) {
   blocks.begin = begin;
   blocks.ids = ids;
   begin[0] = 0;
   if (blocks.n == 0)
-    return;
+    return 0;
   uint64_t n_begins = blocks.n + UINT64_C(1);
   auto begins = session.make<uint32_t>(n_begins, "the blocks");
   begin_blocks<<<blocks_for(n_begins, THREADS), THREADS, 0, session.stream>>>(
       tiles.begin.get(), tiles.n, blocks.tiles, blocks.n, begins.get());
   check_launch("blocks");
-  copy_to_host(session, begin, begins.get(), n_begins * sizeof(uint32_t));
-  copy_to_host(session, ids, queries().ids.get(), queries().n * sizeof(uint32_t));
+  check(cudaEventRecord(blocks.listed, session.stream), "event");
+  double seconds = weigh_blocks();
+  copy_to_host_after(session, blocks.listed,
+                     {{begin, begins.get(), n_begins * sizeof(uint32_t)},
+                      {ids, queries().ids.get(), queries().n * sizeof(uint32_t)}});
+  return seconds;
 }
 
-/* Nobody waits for it yet: the CPU may build its index meanwhile. Tells how long it takes, about. */
 double kith_cuda_join::weigh_blocks() {
-  constexpr double SECONDS = 5.5e-8; /* for 32 steps of a tile, on one multiprocessor */
-  if (blocks.n == 0)
-    return 0;
+  constexpr double SECONDS = 5.5e-8; /* for 32 steps, on one multiprocessor */
   blocks.weights = session.make<unsigned long long>(blocks.n, "the weights of blocks");
   check(cudaMemsetAsync(blocks.weights.get(), 0, blocks.n * sizeof(unsigned long long), session.stream),
         "blocks");
   join_args args = arguments(DEGREES);
   uint32_t first_step = meets_once(spec) && spec.lattice.n == 0 ? args.own_step : 0;
-  if (args.n_tiles > 0)
-    weigh_tiles<<<blocks_for((uint64_t)args.n_tiles * 32, THREADS), THREADS, 0, session.stream>>>(
-        args, first_step, blocks.tiles, blocks.weights.get());
+  uint32_t steps = args.n_steps - first_step;
+  uint32_t lanes = std::min(UINT32_C(1) << ceil_log2(steps), UINT32_C(32));
+  uint64_t threads = (uint64_t)args.n_tiles * lanes;
+  if (threads > 0)
+    weigh_tiles<<<blocks_for(threads, THREADS), THREADS, 0, session.stream>>>(
+        args, first_step, lanes, blocks.tiles, blocks.weights.get());
   check_launch("blocks");
-  return SECONDS * args.n_tiles * ((args.n_steps - first_step + 31) / 32) / session.multiprocessors;
+  return SECONDS / 32 * (double)threads * ((steps + lanes - 1) / lanes) / session.multiprocessors;
 }
 
 void kith_cuda_join::weights_to_host(uint64_t *candidates) {
@@ -521,9 +574,13 @@ void kith_cuda_join::run_batch(const kith_cuda_batch &batch, kith_cuda_tally *ta
   ask_for_short_turns();
   running_batch run(*this, batch);
   run.compute();
-  std::lock_guard<std::mutex> hold(blocks.moving);
-  times->computed = seconds() - began;
-  run.deliver();
-  times->transferred = seconds() - began;
+  {
+    std::unique_lock<std::mutex> hold(blocks.moving, std::defer_lock);
+    if (batch.task != KITH_CUDA_COUNT) /* else there is nothing to move */
+      hold.lock();
+    times->computed = seconds() - began;
+    run.deliver();
+    times->transferred = seconds() - began;
+  }
   *tally = kith_cuda_tally{run.pairs(), run.found().tested, run.found().inside};
 }

@@ -243,6 +243,32 @@ static kith_status weigh(kith_engine *engine, kith_blocks *blocks) {
   return finish(cuda, status, &error);
 }
 
+static kith_status give_index(kith_engine *engine, bool candidates, kith_index *index) {
+  cuda_engine *cuda = (cuda_engine *)engine;
+  kith_cuda_error error = {""};
+  kith_cuda_index_size size;
+  kith_status status = cuda->api->join_index_size(cuda->join, candidates, &size, &error);
+  if (status)
+    return finish(cuda, status, &error);
+  index->n = size.n;
+  index->n_cells = size.cells;
+  index->n_rows = size.rows;
+  if ((status = kith_index_allocate(cuda->ctx, index)))
+    return status;
+  kith_cuda_index to = {.coords = index->coords,
+                        .stride = index->stride,
+                        .ids = index->ids,
+                        .cell_x = index->cell_x,
+                        .cell_start = index->cell_start,
+                        .row_cell = index->row_cell,
+                        .row_number = index->row_number};
+  status = cuda->api->join_index(cuda->join, candidates, &to, &error);
+  if (!status)
+    return kith_index_complete(cuda->ctx, index);
+  kith_index_destroy(index);
+  return finish(cuda, status, &error);
+}
+
 /* Embedded metrics: the distances of a block's rows. The threads of the context have other work. */
 static void convert_block(const cuda_engine *cuda, const kith_work *work, uint32_t block) {
   for (uint32_t p = cuda->blocks.begin[block]; p < cuda->blocks.begin[block + 1]; p++) {
@@ -420,6 +446,7 @@ kith_status kith_engine_cuda_create(kith_context *ctx, uint32_t gpu, const kith_
   kith_cuda_spec own = *spec;
   own.lattice = space->lattice;
   own.doubt = space->lattice.n > 0 ? kith_lattice_doubt(&space->lattice, spec->predicate.limit) : INFINITY;
+  own.metric = space->metric;
   own.sizes = kith_space_is_embedded(space);
   own.stop = (kith_cuda_stop){.asked = asked_to_stop, .user = ctx};
   kith_cuda_error error = {""};
@@ -434,6 +461,7 @@ kith_status kith_engine_cuda_create(kith_context *ctx, uint32_t gpu, const kith_
   snprintf(name, sizeof name, "cuda %u transfers", gpu);
   cuda->track = kith_trace_tracks(ctx, name, 1);
   bool will_share = spec->shared && !info->dense && spec->kernel != KITH_KERNEL_POINT;
+  cuda->base.give_index = will_share && spec->gives_index ? give_index : NULL;
   if (will_share && (status = cut_blocks(cuda))) {
     destroy(&cuda->base);
     return status;

@@ -4,6 +4,7 @@
  * rows outside it are asked for. */
 #include "engine/cuda/algorithms.cuh"
 #include "engine/cuda/join.cuh"
+#include "engine/cuda/places.cuh"
 #include "engine/cuda/records.cuh"
 #include "engine/cuda/transfer.cuh"
 
@@ -109,23 +110,26 @@ kith_cuda_join::kith_cuda_join(kith_cuda_session &session, const kith_cuda_spec 
 void kith_cuda_join::prepare(kith_cuda_info &info) {
   double began = seconds();
   a = place_points(session, spec.a, room_a);
+  a = find_places(session, spec, a, room_a);
   a = wrap_points(session, spec, a, "a", room_a);
-  if (spec.one_set)
-    b = a;
-  else
-    b = wrap_points(session, spec, place_points(session, spec.b, room_b), "b", room_b);
+  b = a;
+  if (!spec.one_set) {
+    b = place_points(session, spec.b, room_b);
+    b = find_places(session, spec, b, room_b);
+    b = wrap_points(session, spec, b, "b", room_b);
+  }
   uint64_t invalid[2];
   plan = plan_join(session, spec, a, b, invalid);
   double planned = seconds();
   is_f64 = a.is_f64 || b.is_f64;
-  uint32_t *cells = (uint32_t *)session.pinned + 16; /* beside the other numbers */
-  cells[0] = 0;
+  uint32_t *counted = (uint32_t *)session.pinned + 16; /* beside the other numbers */
+  counted[0] = counted[1] = 0;
   if (plan.dense.wanted)
     make_dense(invalid);
   if (!dense) {
-    index_b = build_index(session, b, spec.one_set ? invalid[0] : invalid[1], plan.grid, is_f64, &cells[0]);
+    index_b = build_index(session, b, spec.one_set ? invalid[0] : invalid[1], plan.grid, is_f64, &counted[1]);
     if (!spec.one_set)
-      index_a = build_index(session, a, invalid[0], plan.grid, is_f64, &cells[1]);
+      index_a = build_index(session, a, invalid[0], plan.grid, is_f64, &counted[0]);
   }
   if (by_point()) {
     order_queries();
@@ -149,8 +153,11 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
     room_a.reset();
     room_b.reset();
   }
-  describe(info, invalid); /* after cut_tiles has waited */
-  info.cells = cells[0];
+  if (queries().n == 0)
+    session.wait("the index"); /* as cut_tiles has otherwise */
+  describe(info, invalid);
+  std::copy_n(counted, 2, cells);
+  info.cells = cells[1];
   info.seconds_plan = planned - began;
   info.seconds_index = seconds() - planned;
 }

@@ -4,9 +4,11 @@
 
 #include "engine/cuda/box.cuh"
 #include "engine/cuda/dense.cuh"
+#include "engine/cuda/host_index.cuh"
 #include "engine/cuda/join_tile.cuh"
 
 #include <mutex>
+#include <optional>
 #include <vector>
 
 class running_batch; /* batch.cu */
@@ -74,6 +76,13 @@ struct kith_cuda_blocks {
   kith_cuda::buffer<uint64_t> table;             /* where the rows begin in the table, */
   uint64_t run = 0;                              /* which is that of this run */
   kith_cuda_batch_lane lanes[KITH_CUDA_LANES];
+  /* Indexes for the CPU: of the queries, if they are another set, and of the candidates. */
+  std::optional<kith_cuda::host_index> for_host[2];
+  cudaEvent_t listed = nullptr; /* blocks, and indexes for the CPU: they may be copied, then */
+
+  kith_cuda_blocks() = default;
+  kith_cuda_blocks(const kith_cuda_blocks &) = delete;
+  ~kith_cuda_blocks();
 };
 
 struct kith_cuda_join {
@@ -84,6 +93,7 @@ struct kith_cuda_join {
   bool is_f64 = false; /* the coordinates of the indexes */
   kith_cuda::grid_plan plan{};
   kith_cuda::cell_index index_a, index_b;        /* index_a is unused when a set is joined with itself */
+  uint32_t cells[2] = {0, 0};                    /* non-empty ones, of each */
   kith_cuda::tiles tiles;                        /* join_tile */
   kith_cuda::tile_list border;                   /* of which those near the faces of a periodic box */
   std::unique_ptr<kith_cuda::box_images> images; /* in a periodic box that the grid does not wrap around */
@@ -116,9 +126,10 @@ struct kith_cuda_join {
   void rows_to_host(const kith_cuda_rows &rows);
   void table_on_device(kith_table *table, kith_cuda_tally *tally);
   uint32_t cut_blocks();
-  void blocks_to_host(uint32_t *begin, uint32_t *ids);
-  double weigh_blocks();
+  double blocks_to_host(uint32_t *begin, uint32_t *ids);
   void weights_to_host(uint64_t *candidates);
+  const kith_cuda::host_index &index_for_host(bool candidates) const;
+  void index_to_host(bool candidates, const kith_cuda_index &to);
   void run_batch(const kith_cuda_batch &batch, kith_cuda_tally *tally, kith_cuda_times *times);
 
   const kith_cuda::cell_index &queries() const { return spec.one_set ? index_b : index_a; }
@@ -135,6 +146,8 @@ private:
   bool is_general() const { return kith_cuda::needs_general(spec); }
   void describe(kith_cuda_info &info, const uint64_t invalid[2]) const;
   void make_dense(const uint64_t invalid[2]);
+  void make_host_indexes();
+  double weigh_blocks();
   kith_cuda::join_args arguments(kith_cuda::operation op) const;
   void launch(const kith_cuda::join_args &args, kith_cuda::operation op);
   void launch_wrapping(const kith_cuda::join_args &args, kith_cuda::operation op);

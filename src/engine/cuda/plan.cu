@@ -523,9 +523,6 @@ std::vector<double> planner::candidates() {
   return counts;
 }
 
-/* Finer cells are too many rows for the CPU to look at. */
-constexpr double SHARED_SIDE = 0.25;
-
 /* The cheapest choice that cuts so many dimensions, or more; `border`: as in a setting. */
 option planner::choose(const std::vector<double> &counts, uint32_t least_dims, double border) {
   uint32_t d = grid_spec.dims[0];
@@ -546,8 +543,6 @@ option planner::choose(const std::vector<double> &counts, uint32_t least_dims, d
           continue;
         if (queries < 32 && (needs_general(spec) || (spec.counts && !counts_in_small_tiles(dim))))
           continue; /* those kernels hold 32 */
-        if (spec.shared && SIDES[s] < SHARED_SIDE)
-          continue;
         option o = weigh(setting, k, s, queries, counts[(k - 1) * N_SIDES + s]);
         if (o.cost < best.cost)
           best = o;

@@ -25,6 +25,11 @@ namespace {
 /* Measured on an H200: with two buffers a thread the bus waits for threads (40 of 55 GB/s), with four it does
  * not (52 GB/s), and eight threads are as fast as sixteen. */
 enum { BUFFERS = 4, MAX_THREADS = 8 };
+
+/* A device has 8 queues for the streams of a process, if nobody asks for more, and streams that share one wait
+ * for each other: with a stream for every thread, copies waited for kernels that they have nothing to do with.
+ */
+enum { STREAMS = 3 };
 constexpr uint64_t BUFFER_BYTES = kith_cuda::KITH_CUDA_PIECE_BYTES;
 constexpr uint64_t SMALL = 1 << 20; /* what the driver copies fast enough */
 
@@ -50,7 +55,7 @@ void kith_cuda::ask_for_short_turns() {
 #endif
 }
 
-/* The streams and buffers of one thread. */
+/* The buffers of one thread, and the stream that it shares with some others. */
 struct kith_cuda_lane {
   cudaStream_t stream = nullptr;
   cudaEvent_t done[BUFFERS] = {};
@@ -127,6 +132,7 @@ private:
 };
 
 struct kith_cuda_ring {
+  cudaStream_t streams[STREAMS] = {};
   std::vector<kith_cuda_lane> lanes;
   std::unique_ptr<worker_team> team;
   cudaEvent_t ready = nullptr; /* what the session's stream has done before a transfer */
@@ -142,9 +148,10 @@ struct kith_cuda_ring {
         if (lane.done[i])
           cudaEventDestroy(lane.done[i]);
       }
-      if (lane.stream)
-        cudaStreamDestroy(lane.stream);
     }
+    for (cudaStream_t stream : streams)
+      if (stream)
+        cudaStreamDestroy(stream);
     if (ready)
       cudaEventDestroy(ready);
     cudaFreeHost(room);
@@ -162,8 +169,11 @@ kith_cuda_ring &ring_of(kith_cuda_session &session) {
   kith_cuda_ring &ring = *made;
   check(cudaEventCreateWithFlags(&ring.ready, cudaEventDisableTiming), "event");
   ring.lanes.resize(std::min<uint32_t>(std::max<uint32_t>(session.threads, 1), MAX_THREADS));
+  for (cudaStream_t &stream : ring.streams)
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  int number = 0;
   for (kith_cuda_lane &lane : ring.lanes) {
-    check(cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking), "stream");
+    lane.stream = ring.streams[number++ % STREAMS];
     for (int i = 0; i < BUFFERS; i++) {
       check(cudaEventCreateWithFlags(&lane.done[i], cudaEventDisableTiming), "event");
       check(cudaHostAlloc((void **)&lane.buffer[i], BUFFER_BYTES, cudaHostAllocDefault), "pinned memory");
@@ -208,7 +218,9 @@ template <typename F> void each_piece(kith_cuda_session &session, uint64_t piece
 
 /* One buffer's worth on its way. */
 struct piece {
-  uint64_t at = 0, bytes = 0;
+  const char *from = nullptr;
+  char *to = nullptr; /* if it goes there as it is */
+  uint64_t bytes = 0;
 };
 
 } // namespace
@@ -237,17 +249,6 @@ void finish_streaming() {
 #endif
 }
 
-/* How bytes are cut into pieces: of so many bytes, the first one shorter by `shift`. Pieces may then end where
- * huge pages of their destination do, or two threads would wait for each other to clear one. */
-struct cutting {
-  uint64_t bytes, piece_bytes, shift;
-  uint64_t pieces() const { return (shift + bytes + piece_bytes - 1) / piece_bytes; }
-  piece get(uint64_t number) const {
-    uint64_t first = number ? number * piece_bytes - shift : 0;
-    return piece{first, std::min((number + 1) * piece_bytes - shift, bytes) - first};
-  }
-};
-
 void await(const kith_cuda_session &session, cudaEvent_t event) {
   constexpr const char *WHAT = "copy to the host";
   if (session.patient)
@@ -256,23 +257,23 @@ void await(const kith_cuda_session &session, cudaEvent_t event) {
     check(cudaEventSynchronize(event), WHAT);
 }
 
-/* Once the event has happened, if there is one. */
-void copy_pieces(kith_cuda_session &session, const void *from, const cutting &cut, cudaEvent_t after,
-                 const put_piece &put) {
+/* Pieces number 0 to n - 1, once the event has happened, if there is one: get(number) tells where a piece is,
+ * put(piece, buffer) takes what was there. */
+template <typename G, typename P>
+void copy_pieces(kith_cuda_session &session, uint64_t n, cudaEvent_t after, G get, P put) {
   std::atomic<uint64_t> next{0};
-  uint64_t pieces = cut.pieces();
-  each_piece(session, pieces, [&](kith_cuda_lane &lane) {
+  each_piece(session, n, [&](kith_cuda_lane &lane) {
     if (after)
       check(cudaStreamWaitEvent(lane.stream, after, 0), "event");
     piece pending[BUFFERS];
     auto start = [&](int i) {
       uint64_t number = next.fetch_add(1);
       pending[i].bytes = 0;
-      if (number >= pieces)
+      if (number >= n)
         return;
-      pending[i] = cut.get(number);
-      check(cudaMemcpyAsync(lane.buffer[i], (const char *)from + pending[i].at, pending[i].bytes,
-                            cudaMemcpyDeviceToHost, lane.stream),
+      pending[i] = get(number);
+      check(cudaMemcpyAsync(lane.buffer[i], pending[i].from, pending[i].bytes, cudaMemcpyDeviceToHost,
+                            lane.stream),
             "copy to the host");
       check(cudaEventRecord(lane.done[i], lane.stream), "event");
     };
@@ -280,7 +281,7 @@ void copy_pieces(kith_cuda_session &session, const void *from, const cutting &cu
       start(i);
     for (int i = 0; pending[i].bytes; i = (i + 1) % BUFFERS) {
       await(session, lane.done[i]);
-      put(pending[i].at, lane.buffer[i], pending[i].bytes);
+      put(pending[i], lane.buffer[i]);
       finish_streaming();
       start(i);
     }
@@ -297,13 +298,34 @@ void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64
   }
   cudaEvent_t ready = ring_of(session).ready;
   check(cudaEventRecord(ready, session.stream), "event");
-  copy_pieces(session, from, {bytes, BUFFER_BYTES, (uint64_t)to % BUFFER_BYTES}, ready,
-              [to](uint64_t at, const char *piece, uint64_t n) { stream_copy((char *)to + at, piece, n); });
+  copy_to_host_after(session, ready, {{to, from, bytes}});
+}
+
+void copy_to_host_after(kith_cuda_session &session, cudaEvent_t event, const std::vector<host_copy> &copies) {
+  std::vector<piece> pieces;
+  for (const host_copy &copy : copies) {
+    /* They end where huge pages of their destination do, or two threads would wait for each other to clear one.
+     */
+    uint64_t end = BUFFER_BYTES - (uint64_t)copy.to % BUFFER_BYTES;
+    for (uint64_t at = 0; at < copy.bytes; at = end, end += BUFFER_BYTES)
+      pieces.push_back({(const char *)copy.from + at, (char *)copy.to + at, std::min(end, copy.bytes) - at});
+  }
+  copy_pieces(
+      session, pieces.size(), event, [&](uint64_t number) { return pieces[number]; },
+      [](const piece &p, const char *buffer) { stream_copy(p.to, buffer, p.bytes); });
 }
 
 void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, uint64_t piece_bytes,
                          const put_piece &put) {
-  copy_pieces(session, from, {bytes, piece_bytes, 0}, nullptr, put);
+  copy_pieces(
+      session, (bytes + piece_bytes - 1) / piece_bytes, nullptr,
+      [&](uint64_t number) {
+        uint64_t at = number * piece_bytes;
+        return piece{(const char *)from + at, nullptr, std::min(piece_bytes, bytes - at)};
+      },
+      [&](const piece &p, const char *buffer) {
+        put((uint64_t)(p.from - (const char *)from), buffer, p.bytes);
+      });
 }
 
 namespace {

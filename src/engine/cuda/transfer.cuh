@@ -9,11 +9,20 @@
 #include "engine/cuda/device.cuh"
 
 #include <functional>
+#include <vector>
 
 namespace kith_cuda {
 
 /* The work queued on the session's stream is waited for first. */
 void copy_to_host(kith_cuda_session &session, void *to, const void *from, uint64_t bytes);
+
+/* Several at once, once an event has happened, whatever else is on the stream. */
+struct host_copy {
+  void *to;
+  const void *from;
+  uint64_t bytes;
+};
+void copy_to_host_after(kith_cuda_session &session, cudaEvent_t event, const std::vector<host_copy> &copies);
 
 /* What is complete on the device, in pieces of at most so many bytes (2 MiB): put(at, piece, bytes) is called,
  * on several threads, with pieces that begin `at` bytes from the beginning, in any order. The session's stream
