@@ -3,7 +3,7 @@
 Every time is one library call in a warm process, index included: a neighbour table in host memory, unless --what asks
 for others. With --sms the GPU may use only so many of its multiprocessors (0: all), so that both engines are about as
 fast. "upper" is the sum of both throughputs, as a time: 1 / (1 / t_cpu + 1 / t_gpu); "reached" is upper / t_hybrid.
-"possible" is the same if only joins are shared: each engine first makes its plan and its index, as long as it took alone.
+"possible" is the same if only joins are shared: both begin when the GPU has made its plan and its index, as it did alone.
 Needs nothing but Python: it runs where the GPU is.
 """
 import argparse
@@ -45,12 +45,10 @@ def add_sum(measured):
         measured["reached"] = measured["upper_ms"] / measured["hybrid"]["ms"]
 
 
-def possible(*engines):
-    """The time in which engines that begin to join when their indexes are there have done all; or one of them alone."""
-    joins = [1e3 * engine["report"]["seconds_join"] for engine in engines]
-    ready = [engine["ms"] - join for engine, join in zip(engines, joins)]
-    together = (1 + sum(r / j for r, j in zip(ready, joins))) / sum(1 / j for j in joins)
-    return min(together if together > max(ready) else float("inf"), *(engine["ms"] for engine in engines))
+def possible(cpu, cuda):
+    """The time in which both have done the join, if they begin when the GPU has its index; or one of them alone."""
+    joins = [1e3 * engine["report"]["seconds_join"] for engine in (cpu, cuda)]
+    return min(cuda["ms"] - joins[1] + 1 / sum(1 / join for join in joins), cpu["ms"], cuda["ms"])
 
 
 def measure(options, row, what, sms):

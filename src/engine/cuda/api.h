@@ -177,7 +177,7 @@ typedef struct kith_cuda_api {
                              kith_cuda_error *error);
   kith_status (*join_weights)(kith_cuda_join *join, uint64_t *candidates, kith_cuda_error *error);
   /* The index of the candidates, else of the queries (of one set they are the same), if it is to be given;
-   * once, after join_cut: how large it is, then the index. The GPU goes on meanwhile. */
+   * once, after join_blocks: how large it is, then the index. The GPU goes on meanwhile. */
   kith_status (*join_index_size)(kith_cuda_join *join, int candidates, kith_cuda_index_size *size,
                                  kith_cuda_error *error);
   kith_status (*join_index)(kith_cuda_join *join, int candidates, const kith_cuda_index *to,

@@ -149,26 +149,27 @@ uint32_t kith_cuda_join::cut_blocks() {
     lane.total = session.make<totals>(1, "totals");
   }
   session.patient = true;
-  check(cudaEventCreateWithFlags(&blocks.listed, cudaEventDisableTiming), "event");
-  if (spec.gives_index && !(has_images() && has_tails(plan.grid)))
-    make_host_indexes();
+  for (cudaEvent_t *event : {&blocks.listed, &blocks.indexed})
+    check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "event");
   return blocks.n;
 }
 
 kith_cuda_blocks::~kith_cuda_blocks() {
-  if (listed)
-    cudaEventDestroy(listed);
+  for (cudaEvent_t event : {listed, indexed})
+    if (event)
+      cudaEventDestroy(event);
 }
 
-/* Before blocks are weighed, since that may take long. If the device has no room for them, the CPU builds its
- * own. */
+/* If the device has no room for them, the CPU builds its own. */
 void kith_cuda_join::make_host_indexes() {
+  if (!spec.gives_index || (has_images() && has_tails(plan.grid)))
+    return;
   try {
     uint32_t *rows = (uint32_t *)session.pinned + 18; /* behind the cells */
     blocks.for_host[1].emplace(session, index_b, plan.grid, a.dim, is_f64, cells[1], &rows[1]);
     if (!spec.one_set)
       blocks.for_host[0].emplace(session, index_a, plan.grid, a.dim, is_f64, cells[0], &rows[0]);
-    check(cudaEventRecord(blocks.listed, session.stream), "event");
+    check(cudaEventRecord(blocks.indexed, session.stream), "event");
   } catch (const failure &f) {
     blocks.for_host[0].reset();
     blocks.for_host[1].reset();
@@ -181,31 +182,34 @@ const host_index &kith_cuda_join::index_for_host(bool candidates) const {
   const std::optional<host_index> &index = blocks.for_host[candidates || spec.one_set];
   if (!index)
     fail(KITH_ERR_BUDGET, "the GPU has no index for the CPU");
-  check(cudaEventSynchronize(blocks.listed), "an index");
+  check(cudaEventSynchronize(blocks.indexed), "an index");
   return *index;
 }
 
 void kith_cuda_join::index_to_host(bool candidates, const kith_cuda_index &to) {
   std::lock_guard<std::mutex> hold(blocks.moving);
-  index_for_host(candidates).copy(session, blocks.listed, to);
+  index_for_host(candidates).copy(session, blocks.indexed, to);
   std::lock_guard<std::mutex> also(blocks.queueing);
   blocks.for_host[candidates || spec.one_set].reset();
 }
 
-/* The GPU then weighs them, and nobody waits for that yet: the index of the CPU may come meanwhile. Tells how
- * long it takes, about. */
+/* The GPU then makes indexes for the CPU and weighs the blocks, and nobody waits for that yet: an index may
+ * come while blocks are weighed. Tells how long that takes, about. */
 double kith_cuda_join::blocks_to_host(uint32_t *begin, uint32_t *ids) {
   blocks.begin = begin;
   blocks.ids = ids;
   begin[0] = 0;
-  if (blocks.n == 0)
+  if (blocks.n == 0) {
+    make_host_indexes();
     return 0;
+  }
   uint64_t n_begins = blocks.n + UINT64_C(1);
   auto begins = session.make<uint32_t>(n_begins, "the blocks");
   begin_blocks<<<blocks_for(n_begins, THREADS), THREADS, 0, session.stream>>>(
       tiles.begin.get(), tiles.n, blocks.tiles, blocks.n, begins.get());
   check_launch("blocks");
   check(cudaEventRecord(blocks.listed, session.stream), "event");
+  make_host_indexes();
   double seconds = weigh_blocks();
   copy_to_host_after(session, blocks.listed,
                      {{begin, begins.get(), n_begins * sizeof(uint32_t)},

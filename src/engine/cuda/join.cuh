@@ -78,7 +78,7 @@ struct kith_cuda_blocks {
   kith_cuda_batch_lane lanes[KITH_CUDA_LANES];
   /* Indexes for the CPU: of the queries, if they are another set, and of the candidates. */
   std::optional<kith_cuda::host_index> for_host[2];
-  cudaEvent_t listed = nullptr; /* blocks, and indexes for the CPU: they may be copied, then */
+  cudaEvent_t listed = nullptr, indexed = nullptr; /* blocks, and these, may be copied */
 
   kith_cuda_blocks() = default;
   kith_cuda_blocks(const kith_cuda_blocks &) = delete;
