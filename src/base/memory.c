@@ -1,6 +1,6 @@
 /* The memory budget: see memory.h.
  *
- * Layout of a block: a 64-byte header, then the bytes handed out. Blocks of 1 MiB and more are aligned to
+ * Layout of a block: a 64-byte header, then the bytes handed out. Blocks of 3 MiB and more are aligned to
  * huge pages and ask for them: the join touches its arrays once, and page faults would cost more than the
  * arithmetic.
  *
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { HEADER_BYTES = 64, HUGE_FROM = 1 << 20, HUGE_PAGE = 2 << 20 };
+enum { HEADER_BYTES = 64, HUGE_FROM = 3 << 20, HUGE_PAGE = 2 << 20 };
 
 typedef struct block_header {
   kith_memory *memory; /* NULL once released */

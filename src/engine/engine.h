@@ -130,7 +130,7 @@ struct kith_engine {
   kith_status (*weigh)(kith_engine *engine, kith_blocks *blocks);
   double weigh_seconds; /* about how long that takes after cut */
   /* Gives an engine that is to share the join its index, that of the candidates or else of the queries, as far
-   * as grid, dtype, dim and id_end do not tell it; once, after cut. NULL: it has none to give. */
+   * as grid, dim and id_end do not tell it; once, after cut. NULL: it has none to give. */
   kith_status (*give_index)(kith_engine *engine, bool candidates, kith_index *index);
   void (*destroy)(kith_engine *engine);
 };

@@ -1,9 +1,9 @@
 /* One join on its way along the data path: what the calls in this folder share.
  *
  *   kith_join_prepare   check -> embed -> look at the points -> choose the grid -> index -> engine
- *                       (on a GPU the engine looks, chooses and indexes itself; joining all with all, points
- *                       are packed instead of indexed: prepare_panels.c, assemble.c)
- *   then                count, degrees, table, stream, write (join.c) or plan (plan.c)
+ *                       (on a GPU the engine looks, chooses and indexes itself, and gives all that to the CPU
+ * if they share the join; joining all with all, points are packed instead of indexed: prepare_panels.c,
+ * assemble.c) then                count, degrees, table, stream, write (join.c) or plan (plan.c)
  *   kith_join_release   in every case, also after a failed prepare */
 #ifndef KITH_OPS_JOIN_H
 #define KITH_OPS_JOIN_H
@@ -99,8 +99,7 @@ kith_status kith_join_prepare_brute(kith_join *j, kith_engine **out);
 kith_status kith_join_prepare_shared(kith_join *j);
 
 /* One engine of its own: a GPU of the context, which looks at the points, chooses the grid and builds the index
- * itself; or the CPU, which has the grid of a GPU that shares the join. There, joining all with all, it has no
- * queries to share, and there is no engine (NULL). */
+ * itself; or the CPU, which has the grid and the index of a GPU that shares the join. */
 kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out);
 kith_status kith_join_prepare_cpu(kith_join *j, kith_engine **out);
 

@@ -151,6 +151,8 @@ static kith_status take_grid_of_gpu(kith_join *j) {
 }
 
 static kith_status choose(kith_join *j) {
+  if (j->on_gpu && !j->gpu.dense && j->options.algorithm != KITH_ALGORITHM_EGO)
+    return take_grid_of_gpu(j);
   kith_question question = {.queries = j->a,
                             .candidates = j->b,
                             .predicate = &j->predicate,
@@ -164,8 +166,7 @@ static kith_status choose(kith_join *j) {
   kith_status status = kith_choose_grid(j->ctx, &question, &j->choice);
   if (!status)
     status = kith_join_choose_brute(j, &question);
-  bool may_be_ego = !j->on_gpu || j->options.algorithm == KITH_ALGORITHM_EGO; /* else both have one grid */
-  if (!status && !j->all_with_all && may_be_ego)
+  if (!status && !j->all_with_all)
     status = kith_join_choose_ego(j, &question);
   if (status || j->all_with_all || j->in_ego_order)
     return status;
@@ -249,10 +250,7 @@ static kith_status build_indexes(kith_join *j) {
 }
 
 static kith_status take_index(kith_join *j, const kith_points *points, bool candidates, kith_index *index) {
-  *index = (kith_index){.grid = &j->grid,
-                        .dtype = are_all(j, KITH_F32) ? KITH_F32 : KITH_F64,
-                        .dim = points->dim,
-                        .id_end = points->n};
+  *index = (kith_index){.grid = &j->grid, .dim = points->dim, .id_end = points->n};
   return j->giver->give_index(j->giver, candidates, index);
 }
 
@@ -308,11 +306,11 @@ static bool wants_to_share(const kith_context *ctx) {
  * join is shared. NULL: it can. */
 static const char *beyond_gpu(const kith_join *j) {
   bool on_device = j->a->device || j->b->device;
-  if (kith_space_is_embedded(&j->space) && on_device)
-    return "this metric on points in the memory of a GPU: give it points in host memory";
-  if (j->space.lattice.n > 0 && on_device && wants_to_share(j->ctx))
-    return "periodic boxes on points in the memory of a GPU that is to share the join: give it points in host "
-           "memory";
+  bool has_places = kith_space_is_embedded(&j->space) || j->space.lattice.n > 0;
+  if (has_places && on_device && wants_to_share(j->ctx))
+    return "periodic boxes, cosine, angular and haversine on points in the memory of a GPU that is to share "
+           "the "
+           "join: give it points in host memory";
   if (kith_space_is_embedded(&j->space) && j->options.distances && j->options.on_device)
     return "distances of this metric in the memory of a GPU: ask for a table in host memory";
   return NULL;
@@ -360,7 +358,7 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
                          .no_sortidu = opt->no_sortidu,
                          .no_shortc = opt->no_shortc,
                          .shared = j->ctx->engine == KITH_ENGINE_HYBRID,
-                         .gives_index = j->ctx->engine == KITH_ENGINE_HYBRID && gpu == 0 &&
+                         .gives_index = j->ctx->engine == KITH_ENGINE_HYBRID && !j->on_gpu &&
                                         opt->algorithm != KITH_ALGORITHM_EGO,
                          .counts = j->aim == KITH_AIM_TOTAL,
                          .kernel = opt->kernel,
@@ -369,16 +367,22 @@ kith_status kith_join_prepare_gpu(kith_join *j, uint32_t gpu, kith_engine **out)
                          .threads_per_query = opt->threads_per_query ? opt->threads_per_query : 1,
                          .predicate = j->predicate,
                          .limits = j->limits};
+  kith_cuda_info info;
   kith_stage_begin(j->ctx, "index", 0.05);
-  status = kith_engine_cuda_create(j->ctx, gpu, &spec, &j->space, &j->gpu, out);
-  if (status == KITH_ERR_POINTS && spec.finds_places)
-    embed(j); /* says which row has no place, and why */
+  status = kith_engine_cuda_create(j->ctx, gpu, &spec, &j->space, &info, out);
+  bool on_host = !j->a->device && !j->b->device;
+  if (status == KITH_ERR_POINTS && spec.finds_places && on_host) {
+    kith_status why = embed(j); /* says which row has no place */
+    status = why ? why : status;
+  }
   if (status)
     return status;
+  if (!j->on_gpu)
+    j->gpu = info; /* the first one's */
   j->on_gpu = true;
-  j->invalid[0] = j->gpu.invalid_rows;
-  j->report.seconds_plan += j->gpu.seconds_plan;
-  j->report.seconds_index += j->gpu.seconds_index;
+  j->invalid[0] = info.invalid_rows;
+  j->report.seconds_plan += info.seconds_plan;
+  j->report.seconds_index += info.seconds_index;
   j->report.cells = j->gpu.cells;
   j->report.index_dims = j->gpu.dense ? j->gpu.tiles.split : j->gpu.grid.k;
   j->report.cell_side = j->gpu.dense ? 0 : kith_grid_row_side(&j->gpu.grid);
@@ -425,8 +429,6 @@ kith_status kith_join_prepare_cpu(kith_join *j, kith_engine **out) {
     return status;
   double planned = kith_seconds();
   j->report.seconds_plan += planned - began;
-  if (j->all_with_all && j->on_gpu)
-    return KITH_OK;
   if (j->all_with_all) {
     status = kith_join_prepare_brute(j, out);
     j->report.seconds_index += kith_seconds() - planned;
@@ -510,7 +512,6 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
   if (!status || !may_fall_back(j, status))
     return status;
   j->on_gpu = j->shared = false; /* what a GPU has told is gone with it */
-  j->giver = NULL;
   return kith_join_prepare_cpu(j, &j->engine);
 }
 

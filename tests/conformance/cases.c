@@ -22,6 +22,7 @@ static const char *const SHAPE_NAMES[] = {[UNIFORM] = "uniform",
                                           [CLUSTERS] = "clusters",
                                           [FLAT] = "flat",
                                           [INVALID] = "invalid",
+                                          [LATE] = "late",
                                           [MIXED_SIGN] = "signs",
                                           [DIRECTIONS] = "directions",
                                           [HUGE_RAYS] = "huge rays",
@@ -67,6 +68,8 @@ static double shifted(shape s, uint64_t i, uint32_t c, double u, uint64_t *rng) 
     return c == 1 ? u * 1e4 : u * 1e-3;
   case MIXED_SIGN:
     return u < 0.1 ? (u < 0.05 ? 0.0 : -0.0) : 2 * u - 1;
+  case LATE:
+    return i > 1400 && u > 0.995 ? INFINITY : u;
   case INVALID:
     return u < 0.002 ? NAN : u > 0.998 ? (u > 0.999 ? INFINITY : -INFINITY) : u;
   default:

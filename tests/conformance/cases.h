@@ -23,6 +23,7 @@ typedef enum shape {
   CLUSTERS,    /* tight clusters far apart */
   FLAT,        /* one wide column, the others nearly constant */
   INVALID,     /* some rows are NaN or infinite */
+  LATE,        /* likewise, but none of the first 1400 */
   MIXED_SIGN,  /* straddles zero, with both zeros */
   DIRECTIONS,  /* vectors of very different lengths, some of them zero */
   HUGE_RAYS,   /* vectors whose squares overflow, and others whose squares vanish */

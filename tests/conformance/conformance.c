@@ -146,24 +146,16 @@ static void *read_device(kith_context *ctx, const void *memory, uint64_t bytes) 
   return copy;
 }
 
-/* Whether points find their places in a space of their own first. */
-static bool is_embedded(const test_case *c) {
-  return c->metric != KITH_EUCLIDEAN && c->metric != KITH_MANHATTAN && c->metric != KITH_CHEBYSHEV;
-}
-
-/* Points and table both in the memory of a GPU, if they can be. */
+/* Points and table both in the memory of a GPU. */
 static bool device_table_matches(kith_context *ctx, const test_case *c, kith_join_options opt,
                                  const reference *want) {
   kith_points a = {0};
   kith_points b = {0};
   kith_table *table = NULL;
   opt.on_device = 1;
-  bool on_host = is_embedded(c); /* then the points must be there */
-  bool ok = on_host || (kith_points_upload(ctx, &c->a, &a) == KITH_OK &&
-                        (!second(c) || kith_points_upload(ctx, &c->b, &b) == KITH_OK));
-  const kith_points *on_a = on_host ? &c->a : &a;
-  const kith_points *on_b = !second(c) ? NULL : on_host ? &c->b : &b;
-  ok = ok && kith_join_table(ctx, on_a, on_b, &opt, &table, NULL) == KITH_OK;
+  bool ok = kith_points_upload(ctx, &c->a, &a) == KITH_OK &&
+            (!second(c) || kith_points_upload(ctx, &c->b, &b) == KITH_OK) &&
+            kith_join_table(ctx, &a, second(c) ? &b : NULL, &opt, &table, NULL) == KITH_OK;
   if (ok) {
     uint64_t *offsets = read_device(ctx, table->offsets, (table->n_rows + 1) * sizeof *offsets);
     uint32_t *neighbors = read_device(ctx, table->neighbors, table->n_pairs * sizeof *neighbors);

@@ -99,6 +99,9 @@ static const row ROWS[] = {
     {.s = PLACES, .n = 300, .dim = 2, .eps = 179, .metric = KITH_HAVERSINE},
     {.s = POLES, .n = 900, .dim = 2, .eps = 0.5, .metric = KITH_HAVERSINE},
     {.s = POLES, .n = 500, .dim = 2, .eps = 0, .metric = KITH_HAVERSINE},
+    {.s = PLACES, .n = 0, .dim = 2, .eps = 5, .metric = KITH_HAVERSINE},
+    {.s = PLACES, .n = 0, .dim = 2, .eps = 5, .n_b = 300, .metric = KITH_HAVERSINE},
+    {.s = DIRECTIONS, .n = 0, .dim = 3, .eps = 0.5, .n_b = 200, .metric = KITH_COSINE},
     /* a radius for every point */
     {.s = UNIFORM, .n = 900, .dim = 2, .eps = 0.1, .radii = SAME},
     {.s = UNIFORM, .n = 900, .dim = 2, .eps = 0.1, .radii = MIXED},
@@ -171,6 +174,7 @@ static const row ROWS[] = {
     {.s = FAR, .n = 500, .dim = 2, .eps = 0.0625, .n_box = 2, .box = {1, 1}},
     {.s = VERY_FAR, .n = 400, .dim = 2, .eps = 0.001, .n_box = 2, .box = {0.01, 0.01}},
     {.s = INVALID, .n = 500, .dim = 2, .eps = 0.05, .n_box = 2, .box = {1, 1}},
+    {.s = LATE, .n = 1800, .dim = 2, .eps = 0.05, .n_box = 2, .box = {1, 1}},
     {.s = UNIFORM, .n = 1, .dim = 2, .eps = 0.5, .n_box = 2, .box = {1, 1}},
     {.s = UNIFORM, .n = 0, .dim = 2, .eps = 0.5, .n_box = 2, .box = {1, 1}},
     {.s = MIXED_SIGN, .n = 500, .dim = 3, .eps = 0.2, .n_box = 3, .box = {2, 1, 2}},

@@ -36,8 +36,8 @@ inline uint32_t ceil_log2(uint64_t n) {
 
 /* A few numbers on the device, once all that is on the stream is done. */
 template <typename T> T read_value(kith_cuda_session &session, const T *from, const char *what) {
-  static_assert(sizeof(T) <= 64); /* behind that the pinned block has others */
-  T *value = (T *)session.pinned;
+  static_assert(sizeof(T) <= sizeof session.numbers().value);
+  T *value = (T *)session.numbers().value;
   check(cudaMemcpyAsync(value, from, sizeof *value, cudaMemcpyDeviceToHost, session.stream), what);
   session.wait(what);
   return *value;

@@ -99,9 +99,11 @@ typedef struct kith_cuda_rows {
 } kith_cuda_rows;
 
 /* An index as the CPU has it (index/index.h), and where it goes, in host memory: dim arrays of coordinates that
- * begin `stride` values apart, float64 if one of the sets is, and the others. */
+ * begin `stride` values apart, and the others. */
 typedef struct kith_cuda_index_size {
   uint32_t n, cells, rows;
+  int is_f64; /* the coordinates: if one of the sets is, on the device, where points of a box may have been
+                 moved */
 } kith_cuda_index_size;
 
 typedef struct kith_cuda_index {
@@ -177,7 +179,8 @@ typedef struct kith_cuda_api {
                              kith_cuda_error *error);
   kith_status (*join_weights)(kith_cuda_join *join, uint64_t *candidates, kith_cuda_error *error);
   /* The index of the candidates, else of the queries (of one set they are the same), if it is to be given;
-   * once, after join_blocks: how large it is, then the index. The GPU goes on meanwhile. */
+   * once, after join_blocks: how large it is, then the index. The GPU goes on meanwhile, but for batches that
+   * move rows. */
   kith_status (*join_index_size)(kith_cuda_join *join, int candidates, kith_cuda_index_size *size,
                                  kith_cuda_error *error);
   kith_status (*join_index)(kith_cuda_join *join, int candidates, const kith_cuda_index *to,

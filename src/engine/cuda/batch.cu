@@ -123,11 +123,6 @@ template <typename T> struct row_scatter {
 
 } // namespace
 
-/* The CPU looks for the cells of images itself, and its logarithm may round otherwise than the device's. */
-static bool has_tails(const kith_grid &grid) {
-  return std::any_of(grid.tails, grid.tails + grid.k, [](bool t) { return t; });
-}
-
 kith_cuda_batch_lane::~kith_cuda_batch_lane() {
   if (done)
     cudaEventDestroy(done);
@@ -160,12 +155,19 @@ kith_cuda_blocks::~kith_cuda_blocks() {
       cudaEventDestroy(event);
 }
 
-/* If the device has no room for them, the CPU builds its own. */
+static bool has_tails(const kith_grid &grid) {
+  return std::any_of(grid.tails, grid.tails + grid.k, [](bool tails) { return tails; });
+}
+
+/* The CPU builds its own if the device has no room for them, and in a box where cells follow from a logarithm:
+ * there it finds the cells of images itself, and its logarithm may round otherwise. */
 void kith_cuda_join::make_host_indexes() {
-  if (!spec.gives_index || (has_images() && has_tails(plan.grid)))
+  uint64_t bytes = ((uint64_t)index_a.n + index_b.n) * (a.dim * (is_f64 ? sizeof(double) : sizeof(float)) + 20);
+  bool fits = bytes < (session.memory.limit - session.memory.used) / 4; /* batches need some, too */
+  if (!spec.gives_index || !fits || (spec.lattice.n > 0 && has_tails(plan.grid)))
     return;
   try {
-    uint32_t *rows = (uint32_t *)session.pinned + 18; /* behind the cells */
+    uint32_t *rows = session.numbers().rows;
     blocks.for_host[1].emplace(session, index_b, plan.grid, a.dim, is_f64, cells[1], &rows[1]);
     if (!spec.one_set)
       blocks.for_host[0].emplace(session, index_a, plan.grid, a.dim, is_f64, cells[0], &rows[0]);

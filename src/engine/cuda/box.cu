@@ -27,7 +27,7 @@ struct wrap_findings {
   unsigned long long first;   /* the first of them: 2 * row, + 1 if it is lost */
 };
 
-/* Values that are no numbers lie nowhere: such rows are invalid, whatever becomes of them. */
+/* Rows that are invalid lie nowhere, whatever becomes of them. */
 __global__ void count_outside(const __grid_constant__ view points, const __grid_constant__ kith_lattice lattice,
                               wrap_findings *found) {
   uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -36,7 +36,7 @@ __global__ void count_outside(const __grid_constant__ view points, const __grid_
     double x = points.get(row, lattice.axis[i]);
     outside |= x < 0 || x >= lattice.vector[i][i];
   }
-  int count = __syncthreads_count(outside);
+  int count = __syncthreads_count(outside && points.is_valid(row));
   if (threadIdx.x == 0 && count)
     atomicAdd(&found->outside, (unsigned long long)count);
 }

@@ -120,6 +120,12 @@ inline unsigned blocks_for(uint64_t items, unsigned per_block) {
 
 } // namespace kith_cuda
 
+/* How the pinned block of a session begins. */
+struct kith_cuda_numbers {
+  alignas(8) char value[64];  /* that somebody reads and waits for */
+  uint32_t cells[2], rows[2]; /* of the indexes of a join */
+};
+
 /* One GPU of one context. */
 struct kith_cuda_session {
   int device = 0;
@@ -133,6 +139,7 @@ struct kith_cuda_session {
   struct kith_cuda_ring *ring = nullptr;
   bool patient = false; /* the CPU works on the join too, and has better to do than to wait with attention */
 
+  kith_cuda_numbers &numbers() const { return *(kith_cuda_numbers *)pinned; }
   template <typename T> kith_cuda::buffer<T> make(uint64_t n, const char *what) {
     return kith_cuda::buffer<T>(memory, stream, n, what);
   }

@@ -250,6 +250,7 @@ static kith_status give_index(kith_engine *engine, bool candidates, kith_index *
   kith_status status = cuda->api->join_index_size(cuda->join, candidates, &size, &error);
   if (status)
     return finish(cuda, status, &error);
+  index->dtype = size.is_f64 ? KITH_F64 : KITH_F32;
   index->n = size.n;
   index->n_cells = size.cells;
   index->n_rows = size.rows;

@@ -22,7 +22,8 @@ void kith_cuda_missed(kith_context *ctx, uint64_t n_points, double seconds);
 kith_status kith_cuda_count(kith_context *ctx, uint32_t *gpus);
 
 /* An engine that has its points, plan and index on GPU number `gpu` of the context. The points lie in the space
- * as they are to be joined; what the spec says of the space is set from it. */
+ * as they are to be joined, unless the GPU is to find their places; what the spec says of the space is set from
+ * it. */
 kith_status kith_engine_cuda_create(kith_context *ctx, uint32_t gpu, const kith_cuda_spec *spec,
                                     const kith_space *space, kith_cuda_info *info, kith_engine **out);
 

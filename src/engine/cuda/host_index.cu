@@ -69,7 +69,7 @@ host_index::host_index(kith_cuda_session &session, const cell_index &index, cons
   *rows = 0;
   if (n == 0)
     return;
-  columns = session.make<char>(n * dim * width, "an index");
+  columns = session.make<char>((uint64_t)n * dim * width, "an index");
   unsigned blocks = blocks_for(n, THREADS);
   if (is_f64)
     transpose<<<blocks, THREADS, 0, session.stream>>>((const double *)index.coords.get(), n, dim,

@@ -17,7 +17,7 @@ public:
              bool is_f64, uint32_t cells, uint32_t *rows);
 
   /* Once it is made. */
-  kith_cuda_index_size size() const { return {n, cells, *rows}; }
+  kith_cuda_index_size size() const { return {n, cells, *rows, width == sizeof(double)}; }
   /* Waits for that event, not for the stream. */
   void copy(kith_cuda_session &session, cudaEvent_t made, const kith_cuda_index &to) const;
 

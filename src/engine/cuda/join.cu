@@ -122,7 +122,7 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
   plan = plan_join(session, spec, a, b, invalid);
   double planned = seconds();
   is_f64 = a.is_f64 || b.is_f64;
-  uint32_t *counted = (uint32_t *)session.pinned + 16; /* beside the other numbers */
+  uint32_t *counted = session.numbers().cells;
   counted[0] = counted[1] = 0;
   if (plan.dense.wanted)
     make_dense(invalid);

@@ -32,20 +32,27 @@ __global__ void embed_rows(const __grid_constant__ view points, bool on_sphere, 
 
 view find_places(kith_cuda_session &session, const kith_cuda_spec &spec, const view &points,
                  buffer<char> &room) {
-  if (!spec.finds_places || points.n == 0)
+  if (!spec.finds_places)
     return points;
   bool on_sphere = spec.metric == KITH_HAVERSINE;
   uint32_t dim = on_sphere ? 3 : points.dim;
+  view placed{nullptr, points.n, dim, true, (int64_t)(dim * sizeof(double)), sizeof(double)};
+  if (points.n == 0)
+    return placed;
   auto places = session.make<char>(points.n * dim * sizeof(double), "the places of the points");
   auto faults = session.make<unsigned long long>(1, "a number");
   check(cudaMemsetAsync(faults.get(), 0, sizeof(unsigned long long), session.stream), "places");
   embed_rows<<<blocks_for(points.n, THREADS), THREADS, 0, session.stream>>>(
       points, on_sphere, dim, (double *)places.get(), faults.get());
   check_launch("places");
-  if (read_value(session, faults.get(), "places") > 0 && !spec.skip_invalid)
-    fail(KITH_ERR_POINTS, "some rows have no place in this space");
+  unsigned long long n_faults = read_value(session, faults.get(), "places");
+  if (n_faults > 0 && !spec.skip_invalid)
+    fail(KITH_ERR_POINTS, std::to_string(n_faults) +
+                              " rows have no place in this space: their values are not finite, all zeros, or "
+                              "latitudes beyond 90 degrees; remove such rows, or skip them");
   room = std::move(places);
-  return view{room.get(), points.n, dim, true, (int64_t)(dim * sizeof(double)), sizeof(double)};
+  placed.data = room.get();
+  return placed;
 }
 
 } // namespace kith_cuda

@@ -1,8 +1,8 @@
 /* Copies between host and device memory at the speed of the bus.
  *
  * The driver copies ordinary (pageable) memory through a buffer of its own, on one thread, at a fraction of
- * what the bus can do. Here several threads each own a stream and some pinned buffers: while one crosses the
- * bus, the thread empties (or fills) another. The buffers belong to the session and are made once. */
+ * what the bus can do. Here several threads, on a few streams, each own some pinned buffers: while one crosses
+ * the bus, the thread empties (or fills) another. The buffers belong to the session and are made once. */
 #ifndef KITH_ENGINE_CUDA_TRANSFER_CUH
 #define KITH_ENGINE_CUDA_TRANSFER_CUH
 
