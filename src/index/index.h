@@ -64,15 +64,15 @@ typedef struct kith_index_plan {
 kith_status kith_index_build_planned(kith_context *ctx, const kith_points *points, const kith_grid *grid,
                                      const kith_index_plan *plan, kith_index *index);
 
+/* The same for counting float32 points in one dimension: without ids, in half the memory. */
+kith_status kith_index_build_values(kith_context *ctx, const kith_points *points, const kith_grid *grid,
+                                    uint64_t invalid_rows, kith_index *index);
+
 /* For an index that is brought here from elsewhere: room for its arrays, if grid, dtype, dim, n, id_end,
  * n_cells and n_rows are set; then, once they are filled, what follows from them. After a failure nothing is
  * left. */
 kith_status kith_index_allocate(kith_context *ctx, kith_index *index);
 kith_status kith_index_complete(kith_context *ctx, kith_index *index);
-
-/* The same for counting float32 points in one dimension: without ids, in half the memory. */
-kith_status kith_index_build_values(kith_context *ctx, const kith_points *points, const kith_grid *grid,
-                                    uint64_t invalid_rows, kith_index *index);
 
 void kith_index_destroy(kith_index *index);
 

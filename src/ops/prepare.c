@@ -151,7 +151,7 @@ static kith_status take_grid_of_gpu(kith_join *j) {
 }
 
 static kith_status choose(kith_join *j) {
-  if (j->on_gpu && !j->gpu.dense && j->options.algorithm != KITH_ALGORITHM_EGO)
+  if (j->on_gpu && j->options.algorithm != KITH_ALGORITHM_EGO)
     return take_grid_of_gpu(j);
   kith_question question = {.queries = j->a,
                             .candidates = j->b,
@@ -170,8 +170,6 @@ static kith_status choose(kith_join *j) {
     status = kith_join_choose_ego(j, &question);
   if (status || j->all_with_all || j->in_ego_order)
     return status;
-  if (j->on_gpu)
-    return take_grid_of_gpu(j);
   j->stencil = kith_alloc(&j->ctx->memory, sizeof *j->stencil);
   if (!j->stencil)
     return kith_fail_memory(j->ctx, sizeof *j->stencil, "the stencil");

@@ -38,7 +38,7 @@ bool kith_shared_has_order(const hybrid *h, const kith_engine *engine) {
 static kith_status make_member(hybrid *h, const member *m, kith_engine **engine) {
   *engine = NULL;
   kith_status status = m->public.make(m->public.user, engine);
-  if (status || !*engine || kith_shared_has_order(h, *engine))
+  if (status || kith_shared_has_order(h, *engine))
     return status;
   kith_engine_destroy(*engine);
   *engine = NULL;

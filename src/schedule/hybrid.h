@@ -22,8 +22,7 @@
 typedef struct kith_member {
   kith_engine *engine; /* NULL: it comes later, */
   /* and make(user, &engine) makes it, on the thread of the caller: while the first member weighs the blocks, or
-   * once a run has begun. It is to have the order of the blocks. KITH_OK and NULL: it does not come after all.
-   */
+   * once a run has begun. It is to have the order of the blocks. */
   kith_status (*make)(void *user, kith_engine **engine);
   void *user;
   double make_seconds; /* about how long that takes */

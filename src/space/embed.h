@@ -8,13 +8,13 @@
 #include "space/degrees.h"
 
 /* What may be wrong with a row. */
-typedef enum kith_fault {
+typedef enum kith_row_fault {
   KITH_ROW_FITS,
   KITH_ROW_NOT_FINITE,
   KITH_ROW_ZERO,     /* has no direction */
   KITH_ROW_LATITUDE, /* beyond the poles */
   KITH_ROW_LOST      /* too many boxes away */
-} kith_fault;
+} kith_row_fault;
 
 static inline KITH_DEVICE bool kith_row_is_finite(const double *x, uint32_t dim) {
   bool finite = true;
@@ -24,7 +24,7 @@ static inline KITH_DEVICE bool kith_row_is_finite(const double *x, uint32_t dim)
 }
 
 /* The direction of finite values, in their place. */
-static inline KITH_DEVICE kith_fault kith_embed_direction(double *x, uint32_t dim) {
+static inline KITH_DEVICE kith_row_fault kith_embed_direction(double *x, uint32_t dim) {
   double largest = 0;
   for (uint32_t c = 0; c < dim; c++)
     largest = fmax(largest, fabs(x[c]));
@@ -50,7 +50,7 @@ static inline KITH_DEVICE kith_fault kith_embed_direction(double *x, uint32_t di
 }
 
 /* The place on the sphere of a longitude and a latitude, x[0] and x[1], both finite; x[2] is there, too. */
-static inline KITH_DEVICE kith_fault kith_embed_place(double *x) {
+static inline KITH_DEVICE kith_row_fault kith_embed_place(double *x) {
   double lon = x[0];
   double lat = x[1];
   if (!(fabs(lat) <= 90))

@@ -83,7 +83,7 @@ double kith_space_distance(const kith_space *space, double size) {
 /* ---- embedding ----------------------------------------------------------------------------------------- */
 
 /* Reads a row, and puts its place in the space into x. */
-static kith_fault embed_row(const kith_space *space, const kith_points *points, uint64_t row, double *x) {
+static kith_row_fault embed_row(const kith_space *space, const kith_points *points, uint64_t row, double *x) {
   for (uint32_t c = 0; c < points->dim; c++)
     x[c] = kith_points_get(points, row, c);
   if (!kith_row_is_finite(x, points->dim))

@@ -47,7 +47,7 @@ typedef struct kith_cuda_spec {
   int no_reorder;      /* columns in the order of the input */
   int no_sortidu;      /* all with all: not ordered by norms of columns */
   int no_shortc;       /* distances are added up to the end */
-  int shared;          /* with the CPU, */
+  int shared;          /* with the CPU (for engine.c), */
   int gives_index;     /* which is to have the index from here (join_index) */
   int counts;          /* nothing but a total is asked for */
   kith_kernel kernel;

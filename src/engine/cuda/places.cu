@@ -18,7 +18,7 @@ __global__ void embed_rows(const __grid_constant__ view points, bool on_sphere, 
   double *x = to + row * dim;
   for (uint32_t c = 0; c < points.dim; c++)
     x[c] = points.get(row, c);
-  kith_fault fault = KITH_ROW_NOT_FINITE;
+  kith_row_fault fault = KITH_ROW_NOT_FINITE;
   if (kith_row_is_finite(x, points.dim))
     fault = on_sphere ? kith_embed_place(x) : kith_embed_direction(x, dim);
   if (fault == KITH_ROW_FITS)
