@@ -20,6 +20,7 @@ typedef struct build {
   kith_context *ctx;
   const kith_points *points;
   const kith_grid *grid;
+  const kith_lattice *wraps;
   kith_index *index;
   bool has_invalid;
   uint64_t *items, *spare; /* n each; spare lies in the room of the coordinates if that is large enough */
@@ -43,11 +44,21 @@ enum { BLOCK = 1024 };
 DEFINE_READ(read_f32, float)
 DEFINE_READ(read_f64, double)
 
+/* The same, where they lie in their space. */
+static void read_column(const build *b, uint32_t column, const uint64_t *items, uint32_t n, double *values) {
+  (b->points->dtype == KITH_F32 ? read_f32 : read_f64)(b->points, column, items, n, values);
+  if (!b->wraps)
+    return;
+  double side = b->wraps->vector[column][column];
+  for (uint32_t i = 0; i < n; i++)
+    values[i] = kith_wrap_nearby(values[i], side);
+}
+
 /* Their cells in grid dimension j, n <= BLOCK. */
-static void find_cells(const kith_points *points, const kith_grid *grid, uint32_t j, const uint64_t *items,
-                       uint32_t n, uint32_t *cells) {
+static void find_cells(const build *b, uint32_t j, const uint64_t *items, uint32_t n, uint32_t *cells) {
+  const kith_grid *grid = b->grid;
   double values[BLOCK];
-  (points->dtype == KITH_F32 ? read_f32 : read_f64)(points, grid->dims[j], items, n, values);
+  read_column(b, grid->dims[j], items, n, values);
   if (grid->tails[j]) {
     for (uint32_t i = 0; i < n; i++)
       cells[i] = kith_grid_cell(grid, j, values[i]);
@@ -65,17 +76,17 @@ static void find_cells(const kith_points *points, const kith_grid *grid, uint32_
 }
 
 /* The keys of the points with ids (uint32_t)items[0..n), n <= BLOCK: one dimension after the other. */
-static void find_keys(const kith_points *points, const kith_grid *grid, const uint64_t *items, uint32_t n,
-                      uint64_t *keys) {
+static void find_keys(const build *b, const uint64_t *items, uint32_t n, uint64_t *keys) {
+  const kith_grid *grid = b->grid;
   uint64_t rows[BLOCK] = {0};
   uint32_t cells[BLOCK];
   for (uint32_t j = 1; j < grid->k; j++) {
-    find_cells(points, grid, j, items, n, cells);
+    find_cells(b, j, items, n, cells);
     uint64_t stride = grid->stride[j];
     for (uint32_t i = 0; i < n; i++)
       rows[i] += stride * cells[i];
   }
-  find_cells(points, grid, 0, items, n, cells);
+  find_cells(b, 0, items, n, cells);
   for (uint32_t i = 0; i < n; i++)
     keys[i] = rows[i] << grid->x_bits | cells[i];
 }
@@ -113,7 +124,7 @@ static void pack_word(void *argument, uint64_t block) {
   uint64_t at = block_begin(block);
   uint32_t size = block_size(b, block);
   uint64_t keys[BLOCK];
-  find_keys(b->points, b->grid, b->items + at, size, keys);
+  find_keys(b, b->items + at, size, keys);
   for (uint32_t i = 0; i < size; i++)
     b->spare[at + i] = (keys[i] >> b->word_shift) << LOW_WORD | (uint32_t)b->items[at + i];
 }
@@ -152,8 +163,20 @@ DEFINE_GATHER(gather_f32_as_f64, float, double)
 DEFINE_GATHER(gather_f64, double, double)
 DEFINE_GATHER(gather_f64_as_f32, double, float)
 
+/* The same for points that are wrapped on the way. */
+static void gather_wrapped(const build *b, uint32_t c, const uint64_t range[2]) {
+  double values[BLOCK];
+  uint32_t n = (uint32_t)(range[1] - range[0]);
+  float *out = (float *)b->index->coords + c * b->index->stride + range[0];
+  read_column(b, c, b->items + range[0], n, values);
+  for (uint32_t i = 0; i < n; i++)
+    out[i] = (float)values[i];
+}
+
 static void gather_column(const build *b, uint32_t c, const uint64_t range[2]) {
-  if (b->points->dtype == KITH_F64 && b->index->dtype == KITH_F32)
+  if (b->wraps)
+    gather_wrapped(b, c, range);
+  else if (b->points->dtype == KITH_F64 && b->index->dtype == KITH_F32)
     gather_f64_as_f32(b, c, range);
   else if (b->points->dtype == KITH_F64)
     gather_f64(b, c, range);
@@ -179,7 +202,7 @@ static void unpack_keys(void *argument, uint64_t block) {
   uint64_t *items = b->items + block_begin(block);
   uint32_t size = block_size(b, block);
   if (b->grid->key_bits > LOW_WORD)
-    find_keys(b->points, b->grid, items, size, items);
+    find_keys(b, items, size, items);
   else
     for (uint32_t i = 0; i < size; i++)
       items[i] >>= LOW_WORD;
@@ -326,11 +349,17 @@ kith_status kith_index_build_planned(kith_context *ctx, const kith_points *point
                         .dim = points->dim,
                         .n = (uint32_t)(points->n - plan->invalid_rows),
                         .id_end = points->n};
-  if (points->dtype == KITH_F64 && plan->dtype == KITH_F32) {
+  if ((points->dtype == KITH_F64 || plan->wraps) && plan->dtype == KITH_F32) {
     index->rounded = points;
+    index->wraps = plan->wraps;
     index->spread = plan->spread;
   }
-  build b = {.ctx = ctx, .points = points, .grid = grid, .index = index, .has_invalid = plan->invalid_rows > 0};
+  build b = {.ctx = ctx,
+             .points = points,
+             .grid = grid,
+             .wraps = plan->wraps,
+             .index = index,
+             .has_invalid = plan->invalid_rows > 0};
   kith_status status;
   if ((status = allocate_points(ctx, index)) || (status = allocate_sort(&b)))
     goto done;

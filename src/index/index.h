@@ -9,12 +9,13 @@
  *
  * Memory: dim * sizeof(type) + 4 bytes a point, 8 a cell, 12 a row, 16 * dim + 8 a crowd; while building 8
  * bytes a point more for the sort (16 if a point is smaller than 8 bytes). Time: O(n) radix passes. May include
- * grid, points, base. */
+ * grid, space, points, base. */
 #ifndef KITH_INDEX_INDEX_H
 #define KITH_INDEX_INDEX_H
 
 #include "index/grid.h"
 #include "points/points.h"
+#include "space/lattice.h"
 
 /* Points that make a cell a crowd: so many that testing each of them against each would be felt. */
 enum { KITH_CROWD = 1024 };
@@ -36,11 +37,11 @@ typedef struct kith_index {
   uint32_t *cell_x;     /* n_cells */
   uint32_t *cell_start; /* n_cells + 1 */
   uint32_t n_rows;
-  uint64_t *row_number; /* n_rows */
-  uint32_t *row_cell;   /* n_rows + 1: first cell of the row */
-  const kith_points
-      *rounded;  /* float64 points whose coordinates are rounded here; NULL: those here are exact */
-  double spread; /* of the rounded ones: no point is farther from the origin */
+  uint64_t *row_number;       /* n_rows */
+  uint32_t *row_cell;         /* n_rows + 1: first cell of the row */
+  const kith_points *rounded; /* whose coordinates are rounded here; NULL: those here are exact; */
+  const kith_lattice *wraps;  /* and wrapped into its brick; NULL: they are not */
+  double spread;              /* of the rounded ones: no point is farther from the origin */
   uint32_t n_crowds;
   kith_crowd *crowds; /* n_crowds, ascending */
   double *crowd_box;  /* low[dim], high[dim] of each crowd */
@@ -58,7 +59,9 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
 typedef struct kith_index_plan {
   uint64_t invalid_rows;
   kith_dtype dtype; /* of the coordinates: that of the points, or KITH_F64; */
-  double spread;    /* or KITH_F32 for float64 points, rounded, no farther than this from the origin */
+  double spread;    /* or KITH_F32 for float64 points, rounded, no farther than this from the origin; */
+  const kith_lattice *wraps; /* likewise, for points that are to be wrapped into its brick: all of them
+                                valid, not far outside, and all axes periodic; NULL: they lie there */
 } kith_index_plan;
 
 kith_status kith_index_build_planned(kith_context *ctx, const kith_points *points, const kith_grid *grid,

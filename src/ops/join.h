@@ -33,9 +33,7 @@ typedef struct kith_join {
   const kith_points *b; /* a itself when a set is joined with itself */
   uint32_t input_dim;   /* columns of the sets as they were given: */
   kith_space space;     /* a and b are views of them as they lie in this space, */
-  kith_points embedded[2];
-  void *owned[2];
-  kith_seen seen[2]; /* of a, and of b */
+  kith_placed placed[2];
   bool one_set;
   kith_aim aim;
   kith_predicate predicate;

@@ -94,7 +94,7 @@ static kith_status check_points(kith_join *j) {
 /* Finds the box of one set and refuses invalid rows unless they are to be skipped. */
 static kith_status look_at(kith_join *j, const kith_points *points, const char *name, double *min, double *max,
                            uint64_t *invalid) {
-  const kith_seen *seen = &j->seen[points == j->a ? 0 : 1];
+  const kith_seen *seen = &j->placed[points == j->a ? 0 : 1].seen;
   *invalid = 0;
   if (seen->known) {
     memcpy(min, seen->min, points->dim * sizeof *min);
@@ -150,6 +150,11 @@ static kith_status take_grid_of_gpu(kith_join *j) {
   return KITH_OK;
 }
 
+/* The lattice, if points have yet to be wrapped by those that read them. */
+static const kith_lattice *wraps(const kith_join *j) {
+  return j->placed[0].wraps || j->placed[1].wraps ? &j->space.lattice : NULL;
+}
+
 static kith_status choose(kith_join *j) {
   if (j->on_gpu && j->options.algorithm != KITH_ALGORITHM_EGO)
     return take_grid_of_gpu(j);
@@ -158,6 +163,7 @@ static kith_status choose(kith_join *j) {
                             .predicate = &j->predicate,
                             .min = j->box,
                             .max = j->box + j->a->dim,
+                            .wraps = wraps(j),
                             .index_dims = j->options.index_dims,
                             .row_side = j->options.cell_side,
                             .brute = j->options.brute,
@@ -206,35 +212,38 @@ static double find_widest(const kith_join *j) {
   double square = 0;
   double folded = 0;
   for (uint32_t c = 0, i = 0; c < j->a->dim; c++) {
-    double most = farthest_along(j, c);
-    if (i < lattice->n && lattice->axis[i] == c) {
-      double side = lattice->vector[i][i];
-      most = fmax(most, side);
-      folded += side <= KITH_WIDEST_FOLD * j->predicate.reach ? side * side : 0;
-      i++;
-    }
+    bool periodic = i < lattice->n && lattice->axis[i] == c;
+    double most = periodic ? lattice->vector[i][i] : farthest_along(j, c); /* of one that lies in the brick */
+    if (periodic && most <= KITH_WIDEST_FOLD * j->predicate.reach)
+      folded += most * most;
+    i += periodic;
     square += (most + j->predicate.reach) * (most + j->predicate.reach);
   }
   return 2 * sqrt(square) + 2 * sqrt(folded);
 }
 
-/* Whether float64 points may be rounded in the index: if the filter can always be used, and is all that sees
- * them there. */
-static bool may_round(const kith_join *j) {
+/* Whether coordinates in the index may be rounded: if the filter can always be used, and is all that sees them
+ * there. */
+static bool is_filter_enough(const kith_join *j) {
   const double WIDEST = 1000; /* eps: the filter goes up to 1024 */
   const kith_lattice *lattice = &j->space.lattice;
   bool has_ties = lattice->n > 0 && kith_lattice_doubt(lattice, j->predicate.limit) < j->predicate.limit;
   bool plain = j->predicate.norm == KITH_NORM_2 && !j->limits && !j->in_ego_order && !has_ties;
-  return plain && are_all(j, KITH_F64) && j->a->dim > 1 && !j->on_gpu && !j->options.distances &&
-         j->predicate.filter && find_widest(j) <= WIDEST * sqrt(j->predicate.limit);
+  return plain && j->a->dim > 1 && !j->on_gpu && !j->options.distances && j->predicate.filter &&
+         find_widest(j) <= WIDEST * sqrt(j->predicate.limit);
 }
+
+/* Whether they are: those of float64 points, and of points that are wrapped when they are read. */
+static bool rounds(const kith_join *j) { return wraps(j) || (are_all(j, KITH_F64) && is_filter_enough(j)); }
 
 static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, kith_index *index) {
   bool narrow = are_all(j, KITH_F32);
   if (j->aim == KITH_AIM_TOTAL && !j->on_gpu && !j->in_ego_order && !j->limits && points->dim == 1 && narrow)
     return kith_index_build_values(j->ctx, points, &j->grid, invalid, index);
-  kith_index_plan plan = {
-      .invalid_rows = invalid, .dtype = narrow || may_round(j) ? KITH_F32 : KITH_F64, .spread = find_spread(j)};
+  kith_index_plan plan = {.invalid_rows = invalid,
+                          .dtype = narrow || rounds(j) ? KITH_F32 : KITH_F64,
+                          .spread = find_spread(j),
+                          .wraps = wraps(j)};
   return kith_index_build_planned(j->ctx, points, &j->grid, &plan, index);
 }
 
@@ -317,19 +326,23 @@ static const char *beyond_gpu(const kith_join *j) {
 /* Replaces the points by how they lie in their space, once. */
 static kith_status embed(kith_join *j) {
   const kith_points *sets[2] = {j->a, j->b};
-  bool has_places = kith_space_is_embedded(&j->space) || j->space.lattice.n > 0;
-  if (!has_places || j->a == &j->embedded[0])
+  const kith_lattice *lattice = &j->space.lattice;
+  bool has_places = kith_space_is_embedded(&j->space) || lattice->n > 0;
+  if (!has_places || j->a == &j->placed[0].points)
     return KITH_OK;
+  kith_placing how = {.skip_invalid = j->options.skip_invalid,
+                      .may_wrap_later =
+                          lattice->n == j->a->dim && !wants_to_share(j->ctx) && is_filter_enough(j)};
   double began = kith_seconds();
   for (int i = 0; i < (j->one_set ? 1 : 2); i++) {
-    kith_free(j->owned[i]); /* of a try that failed */
-    kith_status status = kith_space_embed(j->ctx, &j->space, sets[i], i ? "b" : "a", j->options.skip_invalid,
-                                          &j->embedded[i], &j->owned[i], &j->seen[i]);
+    kith_free(j->placed[i].owned); /* of a try that failed */
+    how.name = i ? "b" : "a";
+    kith_status status = kith_space_embed(j->ctx, &j->space, sets[i], &how, &j->placed[i]);
     if (status)
       return status;
   }
-  j->a = &j->embedded[0];
-  j->b = j->one_set ? j->a : &j->embedded[1];
+  j->a = &j->placed[0].points;
+  j->b = j->one_set ? j->a : &j->placed[1].points;
   j->report.seconds_plan += kith_seconds() - began;
   return KITH_OK;
 }
@@ -564,8 +577,8 @@ kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report
     memcpy(report, mine, size);
   }
   kith_free(j->limits);
-  kith_free(j->owned[0]);
-  kith_free(j->owned[1]);
+  kith_free(j->placed[0].owned);
+  kith_free(j->placed[1].owned);
   kith_free(j->stencil);
   kith_free(j->choice.box);
   kith_free(j->packing.columns);

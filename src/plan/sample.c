@@ -100,6 +100,18 @@ kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, cons
   return KITH_OK;
 }
 
+void kith_sample_wrap(kith_sample *sample, const kith_lattice *lattice) {
+  for (uint32_t j = 0; j < sample->n_dims; j++) {
+    double side = lattice->vector[sample->dims[j]][sample->dims[j]];
+    for (uint32_t i = 0; i < sample->n_points; i++)
+      sample->points[(size_t)j * sample->n_points + i] =
+          kith_wrap_nearby(kith_sample_point(sample, i, j), side);
+    for (uint32_t i = 0; i < sample->n_queries; i++)
+      sample->queries[(size_t)j * sample->n_queries + i] =
+          kith_wrap_nearby(kith_sample_query(sample, i, j), side);
+  }
+}
+
 void kith_sample_destroy(kith_sample *sample) {
   kith_free(sample->points);
   *sample = (kith_sample){0};

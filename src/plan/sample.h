@@ -5,6 +5,7 @@
 
 #include "index/grid.h"
 #include "points/points.h"
+#include "space/lattice.h"
 
 enum { KITH_SAMPLE_QUERIES = 64 }; /* at most */
 
@@ -35,6 +36,10 @@ kith_status kith_sample_columns(kith_context *ctx, const kith_points *points, bo
 /* reorder: the dimensions of largest variance; otherwise the first ones. */
 kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, const kith_points *points,
                              bool reorder, kith_sample *sample);
+
+/* Wraps a sample of points that are not far outside of a box, all of whose axes are periodic. */
+void kith_sample_wrap(kith_sample *sample, const kith_lattice *lattice);
+
 void kith_sample_destroy(kith_sample *sample);
 
 /* The lower and upper quartile of sampled dimension j, from some hundred points. */

@@ -73,6 +73,14 @@ static inline KITH_DEVICE bool kith_lattice_wrap(const kith_lattice *lattice, do
   return true;
 }
 
+/* The same along one axis of a box without angles, without branches and divisions, for points that are not
+ * farther than half a side outside. */
+static inline double kith_wrap_nearby(double x, double side) {
+  double up = x + (x < 0 ? side : 0); /* which may be the side itself, rounded */
+  double down = up - side;
+  return down < 0 ? up : down;
+}
+
 /* Axes along which differences are folded: where the box has no angles, and all points along an axis meet
  * anyway, the nearest image there is found by the difference alone. */
 typedef struct kith_folds {

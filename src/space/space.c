@@ -142,14 +142,10 @@ static void read_rows(const kith_points *points, uint64_t begin, uint64_t end, d
       *to++ = kith_points_get(points, row, c);
 }
 
-/* What kith_lattice_wrap would do to a coordinate of a box without angles, without branches and divisions;
- * false where that is not so: for all that is not well within one side of the brick. */
-static bool wrap_nearby(double *x, double side) {
-  double turns = (double)((*x >= side) - (*x < 0));
-  double y = *x - turns * side;
+/* false: x is left as it is. */
+static bool wrap_if_nearby(double *x, double side) {
   bool nearby = *x >= -0.5 * side && *x <= 1.5 * side;
-  y = y >= side ? y - side : y;
-  y = y < 0 ? 0 : y;
+  double y = kith_wrap_nearby(*x, side);
   *x = nearby ? y : *x;
   return nearby;
 }
@@ -166,7 +162,7 @@ static void embed_in_box(embedding *e, uint64_t begin, uint64_t end) {
       double *x = e->to + row * dim;
       bool fits = lattice->n == dim || kith_row_is_finite(x, dim);
       for (uint32_t i = 0; i < lattice->n && !lattice->skewed; i++)
-        fits &= wrap_nearby(&x[lattice->axis[i]], lattice->vector[i][i]);
+        fits &= wrap_if_nearby(&x[lattice->axis[i]], lattice->vector[i][i]);
       if (!fits || (lattice->skewed && !kith_lattice_holds(lattice, x)))
         embed_one(e, row);
     }
@@ -218,41 +214,66 @@ static kith_places_kernel *places_for(kith_isa_level isa) {
   return kith_places_scalar;
 }
 
-/* Whether some of the first points lie outside of the brick: where points do, that is soon found. */
-static bool begin_outside(const kith_space *space, const kith_points *points) {
-  enum { LOOK = 1024 };
-  bool inside = true;
-  for (uint64_t row = 0; inside && row < points->n && row < LOOK; row++)
-    for (uint32_t i = 0; i < space->lattice.n; i++) {
-      double x = kith_points_get(points, row, space->lattice.axis[i]);
-      inside = inside && !(x < 0) && !(x >= space->lattice.vector[i][i]);
-    }
-  return !inside;
+/* Where points are, seen from the brick. */
+typedef enum whereabouts { WITHIN, NEARBY, ELSEWHERE } whereabouts;
+
+/* Of points between two along an axis. */
+static whereabouts locate(double low, double high, double side) {
+  if (low < -0.5 * side || high > 1.5 * side)
+    return ELSEWHERE;
+  return low < 0 || high >= side ? NEARBY : WITHIN;
 }
 
-/* Whether all valid points lie in the brick already; false too if there is no memory to tell. */
-static bool are_wrapped(kith_context *ctx, const kith_space *space, const kith_points *points,
-                        kith_seen *seen) {
-  const kith_lattice *lattice = &space->lattice;
-  if (begin_outside(space, points))
+static whereabouts farther(whereabouts a, whereabouts b) { return a > b ? a : b; }
+
+/* Of the first points: where some lie outside, that is soon found. */
+static whereabouts locate_first(const kith_lattice *lattice, const kith_points *points) {
+  enum { LOOK = 1024 };
+  whereabouts found = WITHIN;
+  for (uint64_t row = 0; row < points->n && row < LOOK; row++)
+    for (uint32_t i = 0; i < lattice->n; i++) {
+      double x = kith_points_get(points, row, lattice->axis[i]);
+      found = farther(found, locate(x, x, lattice->vector[i][i]));
+    }
+  return found;
+}
+
+/* What there is to be seen of points that lie in the brick, or do once they are wrapped. */
+static void note_seen(const kith_lattice *lattice, const kith_points_summary *summary, uint32_t dim,
+                      kith_placed *placed) {
+  memcpy(placed->seen.min, summary->min, dim * sizeof *summary->min);
+  memcpy(placed->seen.max, summary->max, dim * sizeof *summary->max);
+  for (uint32_t i = 0; i < lattice->n && placed->wraps; i++) {
+    placed->seen.min[lattice->axis[i]] = 0;
+    placed->seen.max[lattice->axis[i]] = lattice->vector[i][i];
+  }
+  placed->seen.known = true;
+}
+
+/* Whether points of a box can stay where they are: all valid ones lie in the brick, or are wrapped by their
+ * readers. False too if there is no memory to tell. */
+static bool can_stay(kith_context *ctx, const kith_lattice *lattice, const kith_points *points,
+                     bool may_wrap_later, kith_placed *placed) {
+  may_wrap_later = may_wrap_later && lattice->n == points->dim && !lattice->skewed;
+  whereabouts most = may_wrap_later ? NEARBY : WITHIN;
+  if (locate_first(lattice, points) > most)
     return false;
   double *min = kith_alloc(&ctx->memory, 2 * (uint64_t)points->dim * sizeof *min);
   if (!min)
     return false;
   kith_points_summary summary = {.min = min, .max = min + points->dim};
   kith_points_summarize(ctx, points, &summary);
-  bool inside = true;
-  for (uint32_t i = 0; i < lattice->n; i++) {
-    uint32_t c = lattice->axis[i];
-    inside = inside && summary.min[c] >= 0 && summary.max[c] < lattice->vector[i][i];
-  }
-  seen->known = inside && summary.invalid_rows == 0 && points->n > 0 && points->dim <= KITH_MAX_AXES;
-  if (seen->known) {
-    memcpy(seen->min, summary.min, points->dim * sizeof *summary.min);
-    memcpy(seen->max, summary.max, points->dim * sizeof *summary.max);
-  }
+  whereabouts found = WITHIN;
+  for (uint32_t i = 0; i < lattice->n; i++)
+    found = farther(
+        found, locate(summary.min[lattice->axis[i]], summary.max[lattice->axis[i]], lattice->vector[i][i]));
+  bool valid = summary.invalid_rows == 0 && points->n > 0;
+  placed->wraps = found == NEARBY && may_wrap_later && valid;
+  bool stay = found == WITHIN || placed->wraps;
+  if (stay && valid && points->dim <= KITH_MAX_AXES)
+    note_seen(lattice, &summary, points->dim, placed);
   kith_free(min);
-  return inside;
+  return stay;
 }
 
 static kith_status refuse_row(kith_context *ctx, const embedding *e, const char *name) {
@@ -292,12 +313,9 @@ static kith_status refuse_row(kith_context *ctx, const embedding *e, const char 
 }
 
 kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const kith_points *points,
-                             const char *name, bool skip_invalid, kith_points *out, void **owned,
-                             kith_seen *seen) {
+                             const kith_placing *how, kith_placed *placed) {
   enum { GRAIN = 4096 };
-  *out = *points;
-  *owned = NULL;
-  seen->known = false;
+  *placed = (kith_placed){.points = *points};
   embedding e = {.space = space,
                  .points = points,
                  .find_places = places_for(ctx->isa),
@@ -305,17 +323,17 @@ kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const k
   if (!kith_space_is_embedded(space)) {
     if (space->lattice.n == 0)
       return KITH_OK;
-    if (are_wrapped(ctx, space, points, seen) || kith_cancelled(ctx))
+    if (can_stay(ctx, &space->lattice, points, how->may_wrap_later, placed) || kith_cancelled(ctx))
       return kith_check_cancel(ctx);
   }
   uint64_t bytes = points->n * space->dim * sizeof(double);
-  e.to = *owned = kith_alloc(&ctx->memory, bytes);
+  e.to = placed->owned = kith_alloc(&ctx->memory, bytes);
   if (!e.to)
     return kith_fail_memory(ctx, bytes, "the points as they lie in their space");
   atomic_store(&e.first_fault, UINT64_MAX);
   kith_each_unless_cancelled(ctx, e.shares, embed_share, &e);
   if (kith_cancelled(ctx))
     return kith_check_cancel(ctx);
-  *out = kith_points_f64(e.to, points->n, space->dim);
-  return atomic_load(&e.faults) && !skip_invalid ? refuse_row(ctx, &e, name) : KITH_OK;
+  placed->points = kith_points_f64(e.to, points->n, space->dim);
+  return atomic_load(&e.faults) && !how->skip_invalid ? refuse_row(ctx, &e, how->name) : KITH_OK;
 }

@@ -48,11 +48,24 @@ typedef struct kith_seen {
   double min[KITH_MAX_AXES], max[KITH_MAX_AXES];
 } kith_seen;
 
-/* The points as they are joined. *out is the view itself where nothing changes, else a view of *owned, which
- * the caller releases with kith_free. Rows without a place in the space (NaN, a zero vector, a latitude beyond
- * the poles) are refused with KITH_ERR_POINTS, or become NaN if they are to be skipped. *seen is about *out. */
+/* Points as they lie in their space. */
+typedef struct kith_placed {
+  kith_points points; /* the view itself where nothing changes, else of `owned`, */
+  void *owned;        /* which the caller releases with kith_free */
+  bool wraps;         /* readers have to wrap them: kith_wrap_nearby along all axes */
+  kith_seen seen;     /* about the points as they lie */
+} kith_placed;
+
+/* Rows without a place in the space (NaN, a zero vector, a latitude beyond the poles) are refused with
+ * KITH_ERR_POINTS, under the name of the set, or become NaN if they are to be skipped. */
+typedef struct kith_placing {
+  const char *name;
+  bool skip_invalid;
+  bool may_wrap_later; /* readers are able to wrap, if all axes are periodic and the box has no angles */
+} kith_placing;
+
+/* Finds the places of points. */
 kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const kith_points *points,
-                             const char *name, bool skip_invalid, kith_points *out, void **owned,
-                             kith_seen *seen);
+                             const kith_placing *how, kith_placed *placed);
 
 #endif

@@ -239,11 +239,12 @@ static double around(double side, uint64_t *rng) {
 }
 
 /* What was seen on the way is what a look at the points finds. */
-static void check_seen(kith_context *ctx, const kith_points *found, const kith_seen *seen, bool known) {
+static void check_seen(kith_context *ctx, const kith_placed *placed, bool known) {
+  const kith_seen *seen = &placed->seen;
   double min[3];
   double max[3];
   kith_points_summary summary = {.min = min, .max = max};
-  kith_points_summarize(ctx, found, &summary);
+  kith_points_summarize(ctx, &placed->points, &summary);
   assert_int_equal(seen->known, known);
   for (int c = 0; seen->known && c < 3; c++) {
     assert_true(memcmp(&seen->min[c], &min[c], sizeof *min) == 0);
@@ -269,26 +270,77 @@ static void test_boxes_wrap(void **state) {
     kith_space space;
     assert_int_equal(kith_space_make(ctx, &options, 3, &space), KITH_OK);
     kith_points points = kith_points_f64(rows[0], N, 3);
-    kith_points found;
-    void *owned = NULL;
-    kith_seen seen;
-    assert_int_equal(kith_space_embed(ctx, &space, &points, "a", false, &found, &owned, &seen), KITH_OK);
-    assert_non_null(owned);
-    check_seen(ctx, &found, &seen, false); /* they were moved */
+    kith_placing how = {.name = "a"};
+    kith_placed placed;
+    assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
+    assert_non_null(placed.owned);
+    check_seen(ctx, &placed, false); /* they were moved */
     for (int i = 0; i < N; i++) {
       assert_true(kith_lattice_wrap(&space.lattice, rows[i]));
       for (int c = 0; c < 3; c++) /* zeros may differ in sign, which no distance sees */
-        assert_true(rows[i][c] == ((const double *)found.data)[3 * i + c]);
+        assert_true(rows[i][c] == ((const double *)placed.points.data)[3 * i + c]);
     }
-    kith_free(owned);
-    assert_int_equal(kith_space_embed(ctx, &space, &points, "a", false, &found, &owned, &seen), KITH_OK);
-    assert_null(owned); /* rows are in the box by now */
-    check_seen(ctx, &found, &seen, true);
+    kith_free(placed.owned);
+    assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
+    assert_null(placed.owned); /* rows are in the box by now */
+    check_seen(ctx, &placed, true);
     rows[N - 1][0] = NAN;
-    assert_int_equal(kith_space_embed(ctx, &space, &points, "a", true, &found, &owned, &seen), KITH_OK);
-    check_seen(ctx, &found, &seen, false);
-    kith_free(owned);
+    how.skip_invalid = true;
+    assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
+    check_seen(ctx, &placed, false);
+    kith_free(placed.owned);
   }
+  kith_context_destroy(ctx);
+}
+
+/* Points not far outside of a box may stay there, for readers to wrap as the definition does; others may not.
+ */
+static void test_points_wrap_later(void **state) {
+  enum { N = 20000 };
+  (void)state;
+  static const double box[] = {1.5, 0.7, 1000};
+  static double rows[N][3];
+  kith_context *ctx = open_context();
+  kith_join_options options = kith_join_options_init(1e-4);
+  options.box = box;
+  options.n_box = 3;
+  kith_space space;
+  assert_int_equal(kith_space_make(ctx, &options, 3, &space), KITH_OK);
+  uint64_t rng = 12;
+  for (int i = 0; i < N; i++)
+    for (int c = 0; c < 3; c++)
+      do
+        rows[i][c] = around(box[c], &rng);
+      while (rows[i][c] < -0.5 * box[c] || rows[i][c] > 1.5 * box[c]);
+  kith_points points = kith_points_f64(rows[0], N, 3);
+  kith_placing how = {.name = "a", .may_wrap_later = true};
+  kith_placed placed;
+  assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
+  assert_true(placed.wraps && !placed.owned && placed.points.data == points.data && placed.seen.known);
+  for (int i = 0; i < N; i++) {
+    double x[3];
+    memcpy(x, rows[i], sizeof x);
+    assert_true(kith_lattice_wrap(&space.lattice, x));
+    for (int c = 0; c < 3; c++) {
+      assert_true(x[c] == kith_wrap_nearby(rows[i][c], box[c]));
+      assert_true(x[c] >= placed.seen.min[c] && x[c] <= placed.seen.max[c]);
+    }
+  }
+  const double kept = rows[N - 1][2];
+  const double lost[] = {nextafter(1500, INFINITY), nextafter(-500, -INFINITY), NAN};
+  for (int i = 0; i < 3; i++) { /* too far away, or nowhere */
+    rows[N - 1][2] = lost[i];
+    how.skip_invalid = true;
+    assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
+    assert_true(!placed.wraps && placed.owned);
+    kith_free(placed.owned);
+  }
+  rows[N - 1][2] = kept;
+  options.box = (const double[]){1.5, 0.7, 0}; /* not all axes are periodic */
+  assert_int_equal(kith_space_make(ctx, &options, 3, &space), KITH_OK);
+  assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
+  assert_true(!placed.wraps && placed.owned);
+  kith_free(placed.owned);
   kith_context_destroy(ctx);
 }
 
@@ -324,7 +376,8 @@ int main(void) {
       cmocka_unit_test(test_degrees_are_accurate), cmocka_unit_test(test_degrees_turn),
       cmocka_unit_test(test_norm_bands),           cmocka_unit_test(test_lattice_shifts),
       cmocka_unit_test(test_lattice_wraps),        cmocka_unit_test(test_lattice_heights),
-      cmocka_unit_test(test_boxes_wrap),           cmocka_unit_test(test_embedding_fails),
+      cmocka_unit_test(test_boxes_wrap),           cmocka_unit_test(test_points_wrap_later),
+      cmocka_unit_test(test_embedding_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

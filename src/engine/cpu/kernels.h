@@ -21,12 +21,13 @@ typedef struct kith_true_points {
   const char *data;
   int64_t row, column;
   const uint32_t *ids;
+  bool is_f64;
+  const kith_lattice *wraps; /* points are to be wrapped into its brick; NULL: they lie there */
 } kith_true_points;
 
 /* Where the true coordinates of a tile are, if the staged ones are rounded. */
 typedef struct kith_truth {
   kith_true_points queries, candidates;
-  bool is_f64;
   const uint32_t *query_positions;
   const uint32_t *candidate_positions; /* of the staged candidates */
 } kith_truth;

@@ -304,10 +304,11 @@ INLINE double staged_size(const kith_tile *tile, uint32_t q, uint32_t j, uint32_
   return size;
 }
 
-static double true_coordinate(const kith_true_points *points, bool is_f64, uint32_t c, uint32_t position) {
+static double true_coordinate(const kith_true_points *points, uint32_t c, uint32_t position) {
   int64_t row = points->ids ? points->ids[position] : position;
   const void *at = points->data + row * points->row + c * points->column;
-  return is_f64 ? *(const double *)at : (double)*(const float *)at;
+  double x = points->is_f64 ? *(const double *)at : (double)*(const float *)at;
+  return points->wraps ? kith_wrap_nearby(x, points->wraps->vector[c][c]) : x;
 }
 
 /* The definition for one pair whose staged coordinates are rounded. */
@@ -315,8 +316,8 @@ static double true_size(const kith_truth *truth, const kith_image *image, uint32
                         uint32_t dim) {
   double size = 0;
   for (uint32_t c = 0, i = 0; c < dim; c++) {
-    double t = true_coordinate(&truth->queries, truth->is_f64, c, truth->query_positions[q]) -
-               true_coordinate(&truth->candidates, truth->is_f64, c, truth->candidate_positions[j]);
+    double t = true_coordinate(&truth->queries, c, truth->query_positions[q]) -
+               true_coordinate(&truth->candidates, c, truth->candidate_positions[j]);
     if (image)
       t += image->shift[c];
     if (image && i < image->folds.n && image->folds.axis[i] == c)

@@ -59,9 +59,17 @@ size_t kith_lane_bytes(const kith_task *task, uint32_t collect_limit) {
 static kith_true_points truth_of(const kith_index *index) {
   int64_t width = index->dtype == KITH_F32 ? sizeof(float) : sizeof(double);
   if (!index->rounded)
-    return (kith_true_points){index->coords, width, (int64_t)index->stride * width, NULL};
+    return (kith_true_points){.data = index->coords,
+                              .row = width,
+                              .column = (int64_t)index->stride * width,
+                              .is_f64 = index->dtype == KITH_F64};
   const kith_points *points = index->rounded;
-  return (kith_true_points){points->data, points->row_stride, points->col_stride, index->ids};
+  return (kith_true_points){.data = points->data,
+                            .row = points->row_stride,
+                            .column = points->col_stride,
+                            .ids = index->ids,
+                            .is_f64 = points->dtype == KITH_F64,
+                            .wraps = index->wraps};
 }
 
 void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_limit, kith_isa_level isa,
@@ -115,7 +123,6 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
                              .to_stride = layout.stride};
   lane->truth = (kith_truth){.queries = truth_of(task->queries),
                              .candidates = truth_of(task->candidates),
-                             .is_f64 = task->candidates->dtype == KITH_F64 || task->candidates->rounded,
                              .query_positions = lane->queries.positions,
                              .candidate_positions = lane->candidate_positions};
   lane->spread = task->candidates->spread;
