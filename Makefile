@@ -45,8 +45,8 @@ sanitize:
 threads:
 	@cmake -S . -B $(BUILD)-threads -DKITH_WERROR=ON -DKITH_CUDA=OFF -DKITH_FAULTS=ON -DKITH_SANITIZE=thread \
 	  -DCMAKE_C_FLAGS_RELEASE="-O1 -g1" >/dev/null
-	@cmake --build $(BUILD)-threads -j $(JOBS) --target test_sink test_deque test_hybrid conformance fault_races
-	@ctest --test-dir $(BUILD)-threads --output-on-failure -j $(JOBS) -R '^(unit_sink|unit_deque|unit_hybrid|conformance|fault_races)$$'
+	@cmake --build $(BUILD)-threads -j $(JOBS) --target test_base test_sink test_deque test_hybrid conformance fault_races
+	@ctest --test-dir $(BUILD)-threads --output-on-failure -j $(JOBS) -R '^(unit_base|unit_sink|unit_deque|unit_hybrid|conformance|fault_races)$$'
 
 # The second compiler must be free of warnings too, and answer alike: other cases than the sanitizers see.
 clang:

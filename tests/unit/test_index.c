@@ -1,15 +1,12 @@
-/* The sort, the grid, the index, the predicate, the memory budget, the threads and the choice of a grid: each
- * against the promise that its header makes, on random and on hostile data. */
+/* The sort, the index and the choice of a grid: each against the promise that its header makes, on random and
+ * on hostile data. */
 #include "support.h"
 
-#include "base/team.h"
 #include "index/index.h"
 #include "index/sort.h"
 #include "plan/plan.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,320 +104,6 @@ static void test_sort_large(void **state) {
     check_sort(on, &(sort_case){300000, 20, 30, 3, 12});
     kith_context_destroy(on);
   }
-}
-
-/* ---- the grid ---- */
-
-enum { MAX_K = 4, MAX_POINTS = 90 };
-
-/* A random grid with points that try its borders. */
-typedef struct grid_case {
-  uint32_t dim;
-  double eps;
-  double min[MAX_K], max[MAX_K], low[MAX_K], high[MAX_K];
-  kith_predicate predicate;
-  kith_grid_spec spec;
-  kith_grid grid;
-  kith_stencil stencil;
-  uint32_t n;
-  double points[MAX_POINTS][MAX_K];
-} grid_case;
-
-static double random_scale(uint64_t *rng) {
-  static const double SCALES[] = {1,     1,      1,     1e6,    1e-6,   1e30,   1e-30,
-                                  1e150, 1e-150, 1e300, 1e-300, 4e-310, 4e-322, 5e307};
-  return SCALES[random_below(rng, sizeof SCALES / sizeof *SCALES)];
-}
-
-/* The box: some widths are zero, some boxes lie far from the origin. */
-static void random_box(grid_case *g, uint64_t *rng) {
-  double scale = random_scale(rng);
-  for (uint32_t d = 0; d < g->dim; d++) {
-    double width = random_below(rng, 6) ? scale * random_unit(rng) : 0;
-    double centre = scale * (2 * random_unit(rng) - 1) * (random_below(rng, 3) ? 1 : 1e5);
-    if (!isfinite(centre))
-      centre = scale;
-    g->min[d] = centre - width / 2;
-    g->max[d] = centre + width / 2;
-    bool trim = random_below(rng, 4) == 0;
-    g->low[d] = trim ? g->min[d] + width * 0.1 * random_unit(rng) : g->min[d];
-    g->high[d] = trim ? g->max[d] - width * 0.1 * random_unit(rng) : g->max[d];
-  }
-  g->eps = random_below(rng, 8) ? scale * pow(10, 6 * random_unit(rng) - 5) : 0;
-  if (!isfinite(g->eps))
-    g->eps = scale;
-}
-
-static bool random_grid(grid_case *g, uint64_t *rng) {
-  g->dim = 1 + random_below(rng, MAX_K);
-  random_box(g, rng);
-  g->predicate = kith_predicate_make(g->eps, g->dim);
-  static const double SIDES[] = {0.25, 1.0 / 3, 0.5, 0.7, 1, 2, 16, 64};
-  g->spec = (kith_grid_spec){.k = 1 + random_below(rng, g->dim),
-                             .row_side = SIDES[random_below(rng, 8)],
-                             .x_side = pow(2, 13 * random_unit(rng) - 3),
-                             .low = g->low,
-                             .high = g->high,
-                             .min = g->min,
-                             .max = g->max,
-                             .dim = g->dim};
-  uint32_t turn = random_below(rng, g->dim);
-  for (uint32_t j = 0; j < g->spec.k; j++)
-    g->spec.dims[j] = (j + turn) % g->dim;
-  kith_grid_make(&g->grid, &g->spec, &g->predicate);
-  return kith_stencil_make(&g->stencil, &g->grid, &g->spec, &g->predicate);
-}
-
-static double into(double value, double low, double high) { return fmin(fmax(value, low), high); }
-
-/* A few units in the last place up or down. */
-static double nudge(double value, uint64_t *rng) {
-  for (uint32_t steps = random_below(rng, 3); steps > 0; steps--)
-    value = nextafter(value, random_below(rng, 2) ? INFINITY : -INFINITY);
-  return value;
-}
-
-/* A coordinate on a border of the grid, within rounding; anywhere in dimensions that are not cut. */
-static double border_value(const grid_case *g, uint32_t d, uint64_t *rng) {
-  for (uint32_t j = 0; j < g->grid.k; j++)
-    if (g->grid.dims[j] == d)
-      return nudge(g->grid.origin[j] +
-                       g->grid.side[j] * random_below(rng, g->grid.cells[j] < 9 ? g->grid.cells[j] : 9),
-                   rng);
-  return random_below(rng, 2) ? g->min[d] : g->max[d];
-}
-
-/* A value at about eps from another: where the invariant and the predicate are decided. */
-static double eps_away(const grid_case *g, double from, uint64_t *rng) {
-  double by = g->eps * (random_below(rng, 2) ? 1 : sqrt(random_unit(rng)));
-  return nudge(random_below(rng, 2) ? from + by : from - by, rng);
-}
-
-static void hostile_points(grid_case *g, uint64_t *rng) {
-  g->n = 0;
-  while (g->n < MAX_POINTS) {
-    double *point = g->points[g->n];
-    const double *other = g->n ? g->points[random_below(rng, g->n)] : g->min;
-    uint32_t kind = random_below(rng, 4);
-    for (uint32_t d = 0; d < g->dim; d++) {
-      double value = kind == 0   ? g->min[d] + (g->max[d] - g->min[d]) * random_unit(rng)
-                     : kind == 1 ? border_value(g, d, rng)
-                     : kind == 2 ? eps_away(g, other[d], rng)
-                                 : (random_below(rng, 2) ? other[d] : eps_away(g, other[d], rng));
-      point[d] = into(isnan(value) ? g->min[d] : value, g->min[d], g->max[d]);
-    }
-    g->n++;
-  }
-}
-
-static void cells_of(const grid_case *g, const double *point, uint32_t *cells, uint64_t *row) {
-  *row = 0;
-  for (uint32_t j = 0; j < g->grid.k; j++) {
-    cells[j] = kith_grid_cell(&g->grid, j, point[g->grid.dims[j]]);
-    assert_true(cells[j] < g->grid.cells[j]);
-    if (j > 0)
-      *row += g->grid.stride[j] * cells[j];
-  }
-}
-
-static bool belongs(const grid_case *g, const double *a, const double *b) {
-  double d2 = 0;
-  for (uint32_t d = 0; d < g->dim; d++) {
-    double t = a[d] - b[d];
-    d2 += t * t;
-  }
-  return d2 <= g->predicate.limit;
-}
-
-static const kith_step *find_step(const kith_stencil *stencil, int64_t row) {
-  for (uint32_t s = 0; s < stencil->n_steps; s++)
-    if (stencil->steps[s].row == row)
-      return &stencil->steps[s];
-  return NULL;
-}
-
-/* Says which grid it was: assert_true alone would not. */
-static void expect(bool ok, const grid_case *g, uint64_t seed, const char *what) {
-  if (ok)
-    return;
-  fail_msg("grid %llu: %s (dim %u, k %u, eps %g, side %g, x side %g, box from %.17g to %.17g)",
-           (unsigned long long)seed, what, g->dim, g->grid.k, g->eps, g->spec.row_side, g->spec.x_side,
-           g->min[0], g->max[0]);
-}
-
-static void check_pair(const grid_case *g, uint32_t p, uint32_t q, uint64_t seed) {
-  const double *a = g->points[p], *b = g->points[q];
-  uint32_t cells_a[MAX_K], cells_b[MAX_K];
-  uint64_t row_a, row_b;
-  cells_of(g, a, cells_a, &row_a);
-  cells_of(g, b, cells_b, &row_b);
-  for (uint32_t j = 0; j < g->grid.k; j++) {
-    uint32_t apart = cells_a[j] > cells_b[j] ? cells_a[j] - cells_b[j] : cells_b[j] - cells_a[j];
-    if (fabs(a[g->grid.dims[j]] - b[g->grid.dims[j]]) <= g->predicate.reach)
-      expect(apart <= g->grid.reach[j], g, seed, "values within the reach are in cells too far apart");
-  }
-  const kith_step *step = find_step(&g->stencil, (int64_t)row_b - (int64_t)row_a);
-  uint32_t x_apart = cells_a[0] > cells_b[0] ? cells_a[0] - cells_b[0] : cells_b[0] - cells_a[0];
-  bool even = true; /* only pairs of even cells may be accepted untested */
-  for (uint32_t j = 0; j < g->grid.k; j++)
-    even &= kith_grid_is_even(&g->grid, j, cells_a[j]) && kith_grid_is_even(&g->grid, j, cells_b[j]);
-  if (belongs(g, a, b))
-    expect(step && x_apart <= step->x_reach, g, seed, "a pair within eps is outside the stencil");
-  else if (step && even)
-    expect((int64_t)x_apart > step->x_inside, g, seed, "a pair beyond eps is claimed to be inside");
-}
-
-static void check_stencil(const grid_case *g, uint64_t seed) {
-  const kith_stencil *s = &g->stencil;
-  expect(s->n_steps > 0 && s->n_steps <= KITH_STENCIL_MAX && s->steps[s->own].row == 0, g, seed, "no own row");
-  for (uint32_t i = 1; i < s->n_steps; i++)
-    expect(s->steps[i - 1].row < s->steps[i].row, g, seed, "steps are not ascending");
-  for (uint32_t i = 0; i < s->n_steps; i++) { /* as often before as after, with the same reach */
-    const kith_step *mirror = find_step(s, -s->steps[i].row);
-    expect(mirror && mirror->x_reach == s->steps[i].x_reach && mirror->x_inside == s->steps[i].x_inside, g,
-           seed, "steps are not symmetric");
-  }
-  expect(g->grid.key_bits <= KITH_KEY_BITS && g->grid.k >= 1 && g->grid.k <= g->spec.k, g, seed,
-         "keys are too wide");
-}
-
-static void test_grid(void **state) {
-  (void)state;
-  static grid_case g;
-  uint32_t made = 0;
-  for (uint64_t seed = 0; seed < 600; seed++) {
-    uint64_t rng = seed;
-    if (!random_grid(&g, &rng))
-      continue; /* too many steps: the caller then cuts fewer dimensions */
-    made++;
-    check_stencil(&g, seed);
-    hostile_points(&g, &rng);
-    for (uint32_t p = 0; p < g.n; p++)
-      for (uint32_t q = 0; q <= p; q++)
-        check_pair(&g, p, q, seed);
-  }
-  assert_true(made > 500);
-}
-
-/* ---- a grid that wraps around a periodic box ---- */
-
-/* A box of which some axes are periodic, with eps up to half of the shortest. */
-static bool random_wrapping_grid(grid_case *g, double *period, uint64_t *rng) {
-  static const double SIDES[] = {0.25, 0.5, 1, 1, 2, 16};
-  double sum = 0, shortest = INFINITY;
-  g->dim = 1 + random_below(rng, MAX_K);
-  for (uint32_t d = 0; d < g->dim; d++) {
-    g->min[d] = g->low[d] = 0;
-    g->max[d] = g->high[d] = 0.5 + random_unit(rng);
-    period[d] = d == 0 || random_below(rng, 4) ? g->max[d] : 0;
-    sum += period[d];
-    shortest = period[d] > 0 ? fmin(shortest, period[d]) : shortest;
-  }
-  g->eps = shortest / 2 * (random_below(rng, 4) ? pow(10, -2 * random_unit(rng)) : 1);
-  g->predicate = kith_predicate_make(g->eps, g->dim);
-  g->predicate.reach += 0x1p-48 * sum;
-  g->spec = (kith_grid_spec){.k = g->dim,
-                             .row_side = SIDES[random_below(rng, 6)],
-                             .x_side = pow(2, 6 * random_unit(rng) - 3),
-                             .low = g->low,
-                             .high = g->high,
-                             .min = g->min,
-                             .max = g->max,
-                             .period = period,
-                             .dim = g->dim};
-  uint32_t turn = random_below(rng, g->dim);
-  for (uint32_t j = 0; j < g->dim; j++)
-    g->spec.dims[j] = (j + turn) % g->dim;
-  kith_grid_make(&g->grid, &g->spec, &g->predicate);
-  return kith_stencil_make(&g->stencil, &g->grid, &g->spec, &g->predicate);
-}
-
-static const kith_step *find_step_to(const grid_case *g, const int64_t *offset) {
-  for (uint32_t s = 0; s < g->stencil.n_steps; s++) {
-    bool same = true;
-    for (uint32_t j = 1; j < g->grid.k; j++)
-      same &= g->stencil.steps[s].offset[j] == offset[j];
-    if (same)
-      return &g->stencil.steps[s];
-  }
-  return NULL;
-}
-
-/* One image of b: turned by whole periods. */
-static void check_image(const grid_case *g, const double *period, const double *a, const double *b,
-                        const int *turns, uint64_t seed) {
-  int64_t offset[MAX_K] = {0};
-  double t[MAX_K];
-  double d2 = 0;
-  for (uint32_t d = 0; d < g->dim; d++) {
-    t[d] = (a[d] - b[d]) - turns[d] * period[d];
-    d2 += t[d] * t[d];
-  }
-  for (uint32_t j = 0; j < g->grid.k; j++) {
-    uint32_t d = g->grid.dims[j];
-    offset[j] = (int64_t)kith_grid_cell(&g->grid, j, b[d]) + turns[d] * (int64_t)g->grid.cells[j] -
-                (int64_t)kith_grid_cell(&g->grid, j, a[d]);
-    if (fabs(t[d]) <= g->eps)
-      expect(llabs(offset[j]) <= g->grid.reach[j], g, seed, "images within eps are in cells too far apart");
-  }
-  const kith_step *step = find_step_to(g, offset);
-  if (d2 <= g->predicate.limit)
-    expect(step && llabs(offset[0]) <= step->x_reach, g, seed, "an image within eps is outside the stencil");
-  else if (step)
-    expect(llabs(offset[0]) > step->x_inside, g, seed, "an image beyond eps is claimed to be inside");
-}
-
-static void check_images(const grid_case *g, const double *period, const double *a, const double *b,
-                         uint64_t seed) {
-  int turns[MAX_K];
-  for (uint32_t number = 0; number < 81; number++) {
-    bool periodic = true;
-    for (uint32_t d = 0, rest = number; d < MAX_K; d++, rest /= 3) {
-      turns[d] = (int)(rest % 3) - 1;
-      periodic &= turns[d] == 0 || (d < g->dim && period[d] > 0);
-    }
-    if (periodic)
-      check_image(g, period, a, b, turns, seed);
-  }
-}
-
-static void test_wrapping_grid(void **state) {
-  (void)state;
-  static grid_case g;
-  uint32_t made = 0;
-  for (uint64_t seed = 0; seed < 300; seed++) {
-    uint64_t rng = seed;
-    double period[MAX_K];
-    if (!random_wrapping_grid(&g, period, &rng))
-      continue;
-    made++;
-    check_stencil(&g, seed);
-    hostile_points(&g, &rng);
-    for (uint32_t p = 0; p < g.n; p++)
-      for (uint32_t d = 0; d < g.dim; d++) /* a period away is the same place */
-        g.points[p][d] = period[d] > 0 && g.points[p][d] >= period[d] ? 0 : g.points[p][d];
-    for (uint32_t p = 0; p < g.n; p += 2)
-      for (uint32_t q = 0; q < g.n; q += 3)
-        check_images(&g, period, g.points[p], g.points[q], seed);
-  }
-  assert_true(made > 200);
-}
-
-/* "Inside" is worth having: dense data must find some of it, else the test above proves nothing. */
-static void test_inside_exists(void **state) {
-  (void)state;
-  static kith_stencil stencil;
-  const double min[2] = {0, 0}, max[2] = {1, 1};
-  kith_predicate predicate = kith_predicate_make(0.1, 2);
-  kith_grid_spec spec = {.k = 2, .dims = {0, 1}, .row_side = 0.25, .x_side = 0.125, .dim = 2};
-  spec.low = spec.min = min;
-  spec.high = spec.max = max;
-  kith_grid grid;
-  kith_grid_make(&grid, &spec, &predicate);
-  assert_true(kith_stencil_make(&stencil, &grid, &spec, &predicate));
-  assert_true(stencil.steps[stencil.own].x_inside >= 4);
-  assert_int_equal(stencil.steps[0].x_inside, -1);
-  assert_int_equal(stencil.n_steps, 9); /* 4 rows of cells either way, and the own one */
 }
 
 /* ---- the index ---- */
@@ -586,6 +269,54 @@ static void test_index(void **state) {
       }
 }
 
+/* The index of points that are wrapped when they are read is that of a copy that was wrapped before, as float64
+ * and rounded. */
+static void test_index_of_wrapped_points(void **state) {
+  enum { N = 3000, DIM = 3 };
+  (void)state;
+  const double box[DIM] = {0.7, 0.8, 0.9};
+  kith_lattice lattice;
+  kith_call_begin(ctx);
+  assert_int_equal(kith_lattice_make(ctx, box, DIM, DIM, &lattice), KITH_OK);
+  for (int dtype = KITH_F32; dtype <= KITH_F64; dtype++) {
+    point_set raw = make_set(N, DIM, (kith_dtype)dtype, false, 5);
+    point_set wrapped = make_set(N, DIM, KITH_F64, false, 5);
+    double *copy = wrapped.memory;
+    for (int i = 0; i < N; i++) {
+      for (int c = 0; c < DIM && i % 2; c++) { /* some below the brick, others above it or within */
+        double moved = copy[i * DIM + c] - 0.25;
+        copy[i * DIM + c] = dtype == KITH_F32 ? (double)(float)moved : moved;
+        if (dtype == KITH_F32)
+          ((float *)raw.memory)[i * DIM + c] = (float)moved;
+        else
+          ((double *)raw.memory)[i * DIM + c] = moved;
+      }
+      assert_true(kith_lattice_wrap(&lattice, copy + (size_t)i * DIM));
+    }
+    for (int c = 0; c < DIM; c++) {
+      wrapped.min[c] = 0;
+      wrapped.max[c] = box[c];
+    }
+    kith_grid grid = make_grid(&wrapped, 2, 0.05, 0.5);
+    kith_index_plan plan = {.dtype = KITH_F32, .spread = 2};
+    kith_index expected, index;
+    assert_int_equal(kith_index_build_planned(ctx, &wrapped.view, &grid, &plan, &expected), KITH_OK);
+    plan.wraps = &lattice;
+    assert_int_equal(kith_index_build_planned(ctx, &raw.view, &grid, &plan, &index), KITH_OK);
+    assert_true(index.rounded == &raw.view && index.wraps == &lattice && index.n_cells == expected.n_cells);
+    assert_memory_equal(index.ids, expected.ids, N * sizeof *index.ids);
+    assert_memory_equal(index.cell_x, expected.cell_x, index.n_cells * sizeof *index.cell_x);
+    assert_memory_equal(index.cell_start, expected.cell_start, index.n_cells * sizeof *index.cell_start);
+    for (uint32_t p = 0; p < N; p++)
+      for (uint32_t c = 0; c < DIM; c++)
+        assert_true(index_value(&index, c, p) == index_value(&expected, c, p));
+    kith_index_destroy(&expected);
+    kith_index_destroy(&index);
+    free(raw.memory);
+    free(wrapped.memory);
+  }
+}
+
 static int compare_floats(const void *a, const void *b) {
   float x = *(const float *)a;
   float y = *(const float *)b;
@@ -704,275 +435,6 @@ static void test_index_memory(void **state) {
   free(s.memory);
 }
 
-/* ---- the predicate ---- */
-
-enum { MAX_DIM = 64 };
-
-typedef struct float_pair {
-  uint32_t dim;
-  float a[MAX_DIM], b[MAX_DIM];
-} float_pair;
-
-static double definition(const float_pair *p) {
-  double d2 = 0;
-  for (uint32_t c = 0; c < p->dim; c++) {
-    double t = (double)p->a[c] - (double)p->b[c];
-    d2 += t * t;
-  }
-  return d2;
-}
-
-static float filter_sum(const float_pair *p, const kith_predicate *predicate, bool fused) {
-  float sum = predicate->minus_limit;
-  for (uint32_t c = 0; c < p->dim; c++) {
-    float t = p->a[c] - p->b[c];
-    sum = fused ? fmaf(t, t, sum) : sum + t * t;
-  }
-  return sum;
-}
-
-static float_pair random_pair(uint32_t dim, uint64_t *rng) {
-  float_pair p = {.dim = dim};
-  double scale = pow(10, 24 * random_unit(rng) - 12);
-  double offset = random_below(rng, 2) ? 0 : pow(10, 4 * random_unit(rng));
-  for (uint32_t c = 0; c < dim; c++) {
-    p.a[c] = (float)(scale * (offset + random_unit(rng)));
-    double size = random_below(rng, 3) ? 1 : pow(10, -6 * random_unit(rng));
-    p.b[c] = (float)((double)p.a[c] + scale * size * (2 * random_unit(rng) - 1));
-  }
-  return p;
-}
-
-/* Where the filter is sure it must be right, for pairs at eps within a few units in the last place. */
-static void test_predicate_band(void **state) {
-  (void)state;
-  uint64_t rng = 42, undecided = 0, filtered = 0;
-  for (uint32_t round = 0; round < 150000; round++) {
-    float_pair p = random_pair(1 + round % MAX_DIM, &rng);
-    double d2 = definition(&p);
-    double off = (2 * random_unit(&rng) - 1) * pow(2, -30 * random_unit(&rng));
-    double eps = sqrt(d2) * (1 + (round % 3 ? off * 0x1p-18 : 0));
-    kith_predicate predicate = kith_predicate_make(eps, p.dim);
-    assert_true(fabs((double)p.a[0] - (double)p.b[0]) <= predicate.reach || !(d2 <= predicate.limit));
-    if (!predicate.filter)
-      continue;
-    filtered++;
-    for (int fused = 0; fused < 2; fused++) {
-      float sum = filter_sum(&p, &predicate, fused);
-      bool truth = d2 <= predicate.limit;
-      if (sum < -predicate.band)
-        assert_true(truth);
-      else if (sum > predicate.band)
-        assert_false(truth);
-      else
-        undecided++;
-    }
-  }
-  assert_true(filtered > 100000 && undecided > 10000 && undecided < 2 * filtered);
-}
-
-/* The band must be narrow too: a pair off by ten bands is decided. */
-static void test_predicate_decides(void **state) {
-  (void)state;
-  uint64_t rng = 43;
-  for (uint32_t round = 0; round < 20000; round++) {
-    float_pair p = random_pair(1 + round % MAX_DIM, &rng);
-    double sign = round % 2 ? 1 : -1;
-    double eps = sqrt(definition(&p)) * (1 + sign * 10 * (p.dim + 6) * 0x1p-24);
-    kith_predicate predicate = kith_predicate_make(eps, p.dim);
-    float sum = filter_sum(&p, &predicate, round % 4 < 2);
-    if (predicate.filter)
-      assert_true(sign > 0 ? sum < -predicate.band : sum > predicate.band);
-  }
-}
-
-static void test_predicate_ends(void **state) {
-  (void)state;
-  assert_false(kith_predicate_make(0, 2).filter);
-  assert_false(kith_predicate_make(1e-16, 2).filter);
-  assert_false(kith_predicate_make(1e16, 2).filter);
-  assert_true(kith_predicate_make(1e-14, 2).filter && kith_predicate_make(1e14, 2).filter);
-  assert_true(kith_predicate_make(1e200, 2).everything && !kith_predicate_make(1e150, 2).everything);
-  kith_predicate zero = kith_predicate_make(0, 1);
-  double t = 0x1.6p-538; /* t * t underflows to 0, so this pair belongs at eps 0 */
-  assert_true(t * t <= zero.limit && t <= zero.reach);
-}
-
-/* ---- the memory budget ---- */
-
-static void test_memory_limits(void **state) {
-  (void)state;
-  kith_memory memory = {.limit = 1000};
-  void *a = kith_alloc(&memory, 600);
-  assert_non_null(a);
-  assert_int_equal((uintptr_t)a % 64, 0);
-  memset(a, 1, 600);
-  assert_null(kith_alloc(&memory, 401));
-  assert_null(kith_alloc(&memory, UINT64_MAX));
-  assert_null(kith_alloc(&memory, UINT64_MAX - 63));
-  void *b = kith_alloc(&memory, 400);
-  assert_non_null(b);
-  assert_int_equal(kith_memory_left(&memory), 0);
-  void *nothing = kith_alloc(&memory, 0);
-  assert_non_null(nothing);
-  kith_free(a);
-  assert_int_equal(kith_memory_left(&memory), 600);
-  assert_int_equal(atomic_load(&memory.peak), 1000);
-  kith_free(b);
-  kith_free(nothing);
-  kith_free(NULL);
-  assert_int_equal(kith_memory_left(&memory), 1000);
-}
-
-static void test_memory_results(void **state) {
-  (void)state;
-  kith_memory memory = {.limit = 1000};
-  void *result = kith_alloc_result(&memory, 5 << 20);
-  assert_non_null(result);
-  memset(result, 1, 5 << 20);
-  assert_int_equal(kith_memory_left(&memory), 1000);    /* exempt from the budget */
-  assert_int_equal(atomic_load(&memory.peak), 5 << 20); /* but seen by the peak */
-  void *work = kith_alloc(&memory, 1000);
-  assert_non_null(work);
-  assert_int_equal(atomic_load(&memory.peak), (5 << 20) + 1000);
-  kith_release_result(result);
-  assert_int_equal(atomic_load(&memory.results), 0);
-  kith_free(work);
-  memory = (kith_memory){0}; /* the result no longer needs it */
-  kith_free(result);
-  kith_release_result(NULL);
-  assert_int_equal(atomic_load(&memory.results), 0);
-}
-
-static void test_memory_failing(void **state) {
-  (void)state;
-  kith_memory memory = {.limit = 1000};
-  kith_memory_fail_nth(2);
-  void *a = kith_alloc(&memory, 10);
-  void *b = kith_alloc_result(&memory, 10);
-  void *c = kith_alloc(&memory, 10);
-  assert_true(a && !b && c);
-  kith_memory_fail_nth(1);
-  kith_memory_fail_nth(0);
-  void *d = kith_alloc(&memory, 10);
-  assert_non_null(d);
-  kith_free(a);
-  kith_free(c);
-  kith_free(d);
-  assert_int_equal(kith_memory_left(&memory), 1000);
-}
-
-typedef struct contest {
-  kith_memory memory;
-  atomic_bool exceeded;
-} contest;
-
-static void allocate_often(void *argument, uint64_t item) {
-  contest *c = argument;
-  for (int i = 0; i < 1000; i++) {
-    void *block = kith_alloc(&c->memory, 1 + random_below(&item, 1500));
-    if (atomic_load(&c->memory.used) > c->memory.limit)
-      atomic_store(&c->exceeded, true);
-    kith_free(block);
-  }
-}
-
-/* Many threads at once never exceed the limit, and leave nothing behind. */
-static void test_memory_threads(void **state) {
-  (void)state;
-  kith_context *on = open_context(8);
-  contest c = {.memory = {.limit = 4000}};
-  kith_each(on, 24, allocate_often, &c);
-  assert_false(atomic_load(&c.exceeded));
-  assert_true(atomic_load(&c.memory.peak) <= 4000 && atomic_load(&c.memory.peak) > 1000);
-  assert_int_equal(kith_memory_left(&c.memory), 4000);
-  kith_context_destroy(on);
-}
-
-/* ---- the threads ---- */
-
-enum { MAX_ITEMS = 1000 };
-
-typedef struct roll {
-  _Atomic uint32_t visits[MAX_ITEMS];
-  pthread_t caller;
-  atomic_bool stranger; /* item 0 ran on another thread */
-} roll;
-
-static void visit_item(void *argument, uint64_t item) {
-  roll *r = argument;
-  atomic_fetch_add(&r->visits[item], 1);
-  if (item == 0 && !pthread_equal(pthread_self(), r->caller))
-    atomic_store(&r->stranger, true);
-}
-
-/* Every item is visited once, call after call, by more threads than there are items or cores. */
-static void test_team(void **state) {
-  (void)state;
-  static const uint64_t SIZES[] = {0, 1, 2, 3, 17, MAX_ITEMS};
-  for (uint32_t threads = 1; threads <= 16; threads *= 2) {
-    kith_context *on = open_context(threads);
-    for (uint32_t round = 0; round < 300; round++) {
-      static roll r;
-      uint64_t n = SIZES[round % 6];
-      memset(&r, 0, sizeof r);
-      r.caller = pthread_self();
-      kith_each(on, n, visit_item, &r);
-      uint64_t wrong = atomic_load(&r.stranger);
-      for (uint64_t i = 0; i < MAX_ITEMS; i++)
-        wrong += atomic_load(&r.visits[i]) != (i < n);
-      assert_int_equal(wrong, 0);
-    }
-    kith_context_destroy(on);
-  }
-}
-
-typedef struct strike {
-  kith_context *on;
-  _Atomic uint32_t visits;
-} strike;
-
-static void cancel_third(void *argument, uint64_t item) {
-  strike *s = argument;
-  (void)item;
-  uint32_t before = atomic_fetch_add(&s->visits, 1);
-  if (before == 2)
-    kith_cancel(s->on);
-  while (before > 2 && !kith_cancelled(s->on)) /* the third may be slow to cancel */
-    sched_yield();
-}
-
-/* Of a job that heeds cancellation, only what was begun is done; the next one does not even begin. */
-static void test_team_cancelled(void **state) {
-  (void)state;
-  for (uint32_t threads = 1; threads <= 16; threads *= 2) {
-    strike s = {.on = open_context(threads)};
-    kith_each_unless_cancelled(s.on, MAX_ITEMS, cancel_third, &s);
-    assert_in_range(s.visits, 3, 3 + threads);
-    s.visits = 0;
-    kith_each_unless_cancelled(s.on, MAX_ITEMS, cancel_third, &s);
-    assert_int_equal(s.visits, 0);
-    kith_each(s.on, MAX_ITEMS, cancel_third, &s);
-    assert_int_equal(s.visits, MAX_ITEMS);
-    kith_context_destroy(s.on);
-  }
-}
-
-/* Shares cover everything, once, in order. */
-static void test_shares(void **state) {
-  (void)state;
-  static const uint64_t SIZES[] = {0, 1, 2, 63, 64, 65, 1000, 123457, UINT32_MAX};
-  for (size_t s = 0; s < sizeof SIZES / sizeof *SIZES; s++)
-    for (uint64_t grain = 1; grain <= 4096; grain *= 8) {
-      uint64_t n = SIZES[s], shares = kith_shares(ctx, n, grain);
-      assert_true(shares >= 1 && (shares == 1 || n / shares >= grain));
-      assert_int_equal(kith_share_begin(n, 0, shares), 0);
-      assert_int_equal(kith_share_begin(n, shares, shares), n);
-      for (uint64_t i = 0; i < shares; i++)
-        assert_true(kith_share_begin(n, i, shares) <= kith_share_begin(n, i + 1, shares));
-    }
-}
-
 /* ---- the choice of a grid ---- */
 
 static kith_choice choose(const point_set *s, double eps, uint32_t index_dims, double row_side) {
@@ -1072,24 +534,12 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       INDEX_TEST(test_sort),
       INDEX_TEST(test_sort_large),
-      INDEX_TEST(test_grid),
-      INDEX_TEST(test_wrapping_grid),
-      INDEX_TEST(test_inside_exists),
       INDEX_TEST(test_index),
+      INDEX_TEST(test_index_of_wrapped_points),
       INDEX_TEST(test_index_of_values),
       INDEX_TEST(test_crowds),
       INDEX_TEST(test_wide_keys),
       INDEX_TEST(test_index_memory),
-      INDEX_TEST(test_predicate_band),
-      INDEX_TEST(test_predicate_decides),
-      INDEX_TEST(test_predicate_ends),
-      INDEX_TEST(test_memory_limits),
-      INDEX_TEST(test_memory_results),
-      INDEX_TEST(test_memory_failing),
-      INDEX_TEST(test_memory_threads),
-      INDEX_TEST(test_team),
-      INDEX_TEST(test_team_cancelled),
-      INDEX_TEST(test_shares),
       INDEX_TEST(test_choice),
       INDEX_TEST(test_choice_is_sensible),
       INDEX_TEST(test_choice_of_nothing),
