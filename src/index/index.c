@@ -49,7 +49,7 @@ static void read_column(const build *b, uint32_t column, const uint64_t *items, 
   (b->points->dtype == KITH_F32 ? read_f32 : read_f64)(b->points, column, items, n, values);
   if (!b->wraps)
     return;
-  double side = b->wraps->vector[column][column];
+  double side = kith_lattice_side(b->wraps, column);
   for (uint32_t i = 0; i < n; i++)
     values[i] = kith_wrap_nearby(values[i], side);
 }
@@ -167,8 +167,13 @@ DEFINE_GATHER(gather_f64_as_f32, double, float)
 static void gather_wrapped(const build *b, uint32_t c, const uint64_t range[2]) {
   double values[BLOCK];
   uint32_t n = (uint32_t)(range[1] - range[0]);
-  float *out = (float *)b->index->coords + c * b->index->stride + range[0];
+  uint64_t at = c * b->index->stride + range[0];
   read_column(b, c, b->items + range[0], n, values);
+  if (b->index->dtype == KITH_F64) {
+    memcpy((double *)b->index->coords + at, values, n * sizeof *values);
+    return;
+  }
+  float *out = (float *)b->index->coords + at;
   for (uint32_t i = 0; i < n; i++)
     out[i] = (float)values[i];
 }

@@ -40,7 +40,7 @@ typedef struct kith_index {
   uint64_t *row_number;       /* n_rows */
   uint32_t *row_cell;         /* n_rows + 1: first cell of the row */
   const kith_points *rounded; /* whose coordinates are rounded here; NULL: those here are exact; */
-  const kith_lattice *wraps;  /* and wrapped into its brick; NULL: they are not */
+  const kith_lattice *wraps;  /* likewise, after they were wrapped into its brick; NULL: they were not */
   double spread;              /* of the rounded ones: no point is farther from the origin */
   uint32_t n_crowds;
   kith_crowd *crowds; /* n_crowds, ascending */
@@ -59,9 +59,10 @@ kith_status kith_index_build(kith_context *ctx, const kith_points *points, const
 typedef struct kith_index_plan {
   uint64_t invalid_rows;
   kith_dtype dtype; /* of the coordinates: that of the points, or KITH_F64; */
-  double spread;    /* or KITH_F32 for float64 points, rounded, no farther than this from the origin; */
-  const kith_lattice *wraps; /* likewise, for points that are to be wrapped into its brick: all of them
-                                valid, not far outside, and all axes periodic; NULL: they lie there */
+  double
+      spread; /* or KITH_F32, rounded, for points no farther than this from the origin, if they are float64 */
+  const kith_lattice
+      *wraps; /* or wrapped into its brick: all of them valid and not far outside; NULL: they lie there */
 } kith_index_plan;
 
 kith_status kith_index_build_planned(kith_context *ctx, const kith_points *points, const kith_grid *grid,

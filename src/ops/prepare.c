@@ -234,10 +234,10 @@ static bool is_filter_enough(const kith_join *j) {
 }
 
 /* Whether they are: those of float64 points, and of points that are wrapped when they are read. */
-static bool rounds(const kith_join *j) { return wraps(j) || (are_all(j, KITH_F64) && is_filter_enough(j)); }
+static bool rounds(const kith_join *j) { return (wraps(j) || are_all(j, KITH_F64)) && is_filter_enough(j); }
 
 static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, kith_index *index) {
-  bool narrow = are_all(j, KITH_F32);
+  bool narrow = are_all(j, KITH_F32) && !wraps(j);
   if (j->aim == KITH_AIM_TOTAL && !j->on_gpu && !j->in_ego_order && !j->limits && points->dim == 1 && narrow)
     return kith_index_build_values(j->ctx, points, &j->grid, invalid, index);
   kith_index_plan plan = {.invalid_rows = invalid,
@@ -326,13 +326,10 @@ static const char *beyond_gpu(const kith_join *j) {
 /* Replaces the points by how they lie in their space, once. */
 static kith_status embed(kith_join *j) {
   const kith_points *sets[2] = {j->a, j->b};
-  const kith_lattice *lattice = &j->space.lattice;
-  bool has_places = kith_space_is_embedded(&j->space) || lattice->n > 0;
+  bool has_places = kith_space_is_embedded(&j->space) || j->space.lattice.n > 0;
   if (!has_places || j->a == &j->placed[0].points)
     return KITH_OK;
-  kith_placing how = {.skip_invalid = j->options.skip_invalid,
-                      .may_wrap_later =
-                          lattice->n == j->a->dim && !wants_to_share(j->ctx) && is_filter_enough(j)};
+  kith_placing how = {.skip_invalid = j->options.skip_invalid, .may_wrap_later = !wants_to_share(j->ctx)};
   double began = kith_seconds();
   for (int i = 0; i < (j->one_set ? 1 : 2); i++) {
     kith_free(j->placed[i].owned); /* of a try that failed */

@@ -102,7 +102,7 @@ kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, cons
 
 void kith_sample_wrap(kith_sample *sample, const kith_lattice *lattice) {
   for (uint32_t j = 0; j < sample->n_dims; j++) {
-    double side = lattice->vector[sample->dims[j]][sample->dims[j]];
+    double side = kith_lattice_side(lattice, sample->dims[j]);
     for (uint32_t i = 0; i < sample->n_points; i++)
       sample->points[(size_t)j * sample->n_points + i] =
           kith_wrap_nearby(kith_sample_point(sample, i, j), side);

@@ -37,7 +37,7 @@ kith_status kith_sample_columns(kith_context *ctx, const kith_points *points, bo
 kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, const kith_points *points,
                              bool reorder, kith_sample *sample);
 
-/* Wraps a sample of points that are not far outside of a box, all of whose axes are periodic. */
+/* Wraps a sample of points that are not far outside of a box. */
 void kith_sample_wrap(kith_sample *sample, const kith_lattice *lattice);
 
 void kith_sample_destroy(kith_sample *sample);

@@ -73,8 +73,16 @@ static inline KITH_DEVICE bool kith_lattice_wrap(const kith_lattice *lattice, do
   return true;
 }
 
-/* The same along one axis of a box without angles, without branches and divisions, for points that are not
- * farther than half a side outside. */
+/* The side of the brick along a dimension of the points; 0: it is open. */
+static inline double kith_lattice_side(const kith_lattice *lattice, uint32_t dimension) {
+  for (uint32_t i = 0; i < lattice->n; i++)
+    if (lattice->axis[i] == dimension)
+      return lattice->vector[i][i];
+  return 0;
+}
+
+/* What wrapping does along one dimension of a box without angles, without branches and divisions, to points
+ * that are not farther than half a side outside. A side of 0 leaves them where they are. */
 static inline double kith_wrap_nearby(double x, double side) {
   double up = x + (x < 0 ? side : 0); /* which may be the side itself, rounded */
   double down = up - side;

@@ -254,7 +254,7 @@ static void note_seen(const kith_lattice *lattice, const kith_points_summary *su
  * readers. False too if there is no memory to tell. */
 static bool can_stay(kith_context *ctx, const kith_lattice *lattice, const kith_points *points,
                      bool may_wrap_later, kith_placed *placed) {
-  may_wrap_later = may_wrap_later && lattice->n == points->dim && !lattice->skewed;
+  may_wrap_later = may_wrap_later && !lattice->skewed && points->dim <= KITH_MAX_AXES;
   whereabouts most = may_wrap_later ? NEARBY : WITHIN;
   if (locate_first(lattice, points) > most)
     return false;

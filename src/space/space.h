@@ -52,7 +52,7 @@ typedef struct kith_seen {
 typedef struct kith_placed {
   kith_points points; /* the view itself where nothing changes, else of `owned`, */
   void *owned;        /* which the caller releases with kith_free */
-  bool wraps;         /* readers have to wrap them: kith_wrap_nearby along all axes */
+  bool wraps;         /* readers have to wrap them, by kith_wrap_nearby */
   kith_seen seen;     /* about the points as they lie */
 } kith_placed;
 
@@ -61,7 +61,7 @@ typedef struct kith_placed {
 typedef struct kith_placing {
   const char *name;
   bool skip_invalid;
-  bool may_wrap_later; /* readers are able to wrap, if all axes are periodic and the box has no angles */
+  bool may_wrap_later; /* readers are able to wrap, if the box has no angles */
 } kith_placing;
 
 /* Finds the places of points. */

@@ -23,6 +23,7 @@ static const char *const SHAPE_NAMES[] = {[UNIFORM] = "uniform",
                                           [FLAT] = "flat",
                                           [INVALID] = "invalid",
                                           [LATE] = "late",
+                                          [FACES] = "faces",
                                           [MIXED_SIGN] = "signs",
                                           [DIRECTIONS] = "directions",
                                           [HUGE_RAYS] = "huge rays",
@@ -68,6 +69,8 @@ static double shifted(shape s, uint64_t i, uint32_t c, double u, uint64_t *rng) 
     return c == 1 ? u * 1e4 : u * 1e-3;
   case MIXED_SIGN:
     return u < 0.1 ? (u < 0.05 ? 0.0 : -0.0) : 2 * u - 1;
+  case FACES:
+    return 0.001 * (c == 0 ? (int)(u * 1000) : (int)(u * 40) - 20);
   case LATE:
     return i > 1400 && u > 0.995 ? INFINITY : u;
   case INVALID:

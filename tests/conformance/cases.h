@@ -24,6 +24,7 @@ typedef enum shape {
   FLAT,        /* one wide column, the others nearly constant */
   INVALID,     /* some rows are NaN or infinite */
   LATE,        /* likewise, but none of the first 1400 */
+  FACES,       /* thousandths close to the faces of a box of side 1, on both sides of them */
   MIXED_SIGN,  /* straddles zero, with both zeros */
   DIRECTIONS,  /* vectors of very different lengths, some of them zero */
   HUGE_RAYS,   /* vectors whose squares overflow, and others whose squares vanish */

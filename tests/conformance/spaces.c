@@ -191,6 +191,18 @@ static const row ROWS[] = {
      .cell_side = 0.25},
     {.s = EQUAL, .n = 1300, .dim = 2, .eps = 0.1, .n_box = 2, .box = {0.6, 0.5}},
     {.s = LATE, .n = 1800, .dim = 2, .eps = 0.05, .n_box = 2, .box = {0.8, 0.8}},
+    {.s = WIDE, .n = 400, .dim = 1, .eps = 0.03, .n_box = 1, .box = {3.9}},
+    {.s = UNIFORM, .n = 400, .dim = 3, .eps = 0.1, .n_box = 3, .box = {0.7, 0, 0.8}},
+    {.s = MIXED_SIGN, .n = 400, .dim = 3, .eps = 0.0001, .n_b = 300, .n_box = 3, .box = {1.9, 0, 1.7}},
+    /* pairs across faces at eps, to the last digit, in boxes of some hundred eps: the widest that are rounded
+     */
+    {.s = FACES, .n = 1300, .dim = 2, .eps = 0.003, .n_box = 2, .box = {1, 1}},
+    {.s = FACES, .n = 1300, .dim = 2, .eps = 0.003, .n_box = 2, .box = {1, 1}, .index_dims = 1},
+    {.s = FACES, .n = 1300, .dim = 2, .eps = 0.004, .n_b = 900, .n_box = 2, .box = {1, 1}, .index_dims = 1},
+    {.s = FACES, .n = 1300, .dim = 3, .eps = 0.004, .n_box = 3, .box = {1, 1, 1}, .index_dims = 1},
+    {.s = FACES, .n = 1300, .dim = 3, .eps = 0.005, .n_box = 3, .box = {1, 1, 1}, .index_dims = 2},
+    {.s = FACES, .n = 1300, .dim = 3, .eps = 0.004, .n_box = 3, .box = {1, 0, 1}, .index_dims = 1},
+    {.s = FACES, .n = 900, .dim = 3, .eps = 0.005, .n_box = 6, .box = {1, 1, 1, 90, 90, 60}, .index_dims = 1},
     {.s = UNIFORM, .n = 1, .dim = 2, .eps = 0.5, .n_box = 2, .box = {1, 1}},
     {.s = UNIFORM, .n = 0, .dim = 2, .eps = 0.5, .n_box = 2, .box = {1, 1}},
     {.s = MIXED_SIGN, .n = 500, .dim = 3, .eps = 0.2, .n_box = 3, .box = {2, 1, 2}},

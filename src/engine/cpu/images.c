@@ -157,8 +157,8 @@ void kith_images_open(kith_lane *lane) {
 
 /* ---- passes ---- */
 
-/* Puts the origin close to the moved queries; returns how far they are from it at most, and what rounding adds:
- * see docs/exactness.md. float32 coordinates stay as they are: their origin is 0. */
+/* Puts the origin close to the moved queries of a pass; returns how far they are from it at most, and what
+ * rounding adds: see docs/exactness.md. float32 coordinates stay as they are: their origin is 0. */
 static double center_on_moved(kith_lane *lane) {
   uint32_t dim = lane->tile.dim;
   const kith_lattice *lattice = &lane->unfolded;
@@ -166,8 +166,8 @@ static double center_on_moved(kith_lane *lane) {
   double square = 0;
   double rounding = 0;
   for (uint32_t c = 0, i = 0; c < dim; c++) {
-    double low = lane->box[c] + lane->shift[c];
-    double high = lane->box[dim + c] + lane->shift[c];
+    double low = lane->near_box[c] + lane->shift[c];
+    double high = lane->near_box[dim + c] + lane->shift[c];
     double origin = lane->origin[c] = is_f64 ? low + (high / 2 - low / 2) : 0;
     double above = fabs(high - origin);
     double below = fabs(origin - low);
@@ -266,7 +266,8 @@ static void sieve_by_near(kith_lane *lane) {
   kith_images_open_sieve(lane);
 }
 
-/* Makes the tile ready to meet the images of candidates under lane->turned. */
+/* Makes the tile ready to meet the images of candidates under lane->turned: all of its queries, though only
+ * those in the near box have any within reach. */
 static void stage_image(kith_lane *lane) {
   lane->filter =
       lane->may_filter && kith_predicate_narrow(&lane->predicate, lane->tile.dim, center_on_moved(lane));
@@ -292,11 +293,11 @@ static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
   memset(lane->shift, 0, lane->tile.dim * sizeof *lane->shift);
   for (uint32_t i = 0; i < lattice->n; i++)
     lane->shift[lattice->axis[i]] = shift->by[i];
-  stage_image(lane);
   if (near == all_queries(lane))
     memcpy(lane->near_box, lane->box, 2 * (size_t)lane->tile.dim * sizeof *lane->box);
   else
     bound_near(lane, near);
+  stage_image(lane);
   widen_near_box(lane);
   if (lane->sieves)
     sieve_by_near(lane);
