@@ -211,7 +211,8 @@ static int take_box(session *s) {
   double other[9] = {0};
   parts->n_box = (uint32_t)kith_file_box(s->file_a, parts->box);
   if (parts->n_box == 0)
-    return cli_fail(CLI_USAGE, "%s carries no box: give it, such as --box 10,10,10", kith_file_path(s->file_a));
+    return cli_fail(CLI_USAGE, "%s carries no periodic box: give it, such as --box 10,10,10",
+                    kith_file_path(s->file_a));
   uint32_t n_other = s->file_b ? (uint32_t)kith_file_box(s->file_b, other) : 0;
   if (n_other > 0 && (n_other != parts->n_box || memcmp(other, parts->box, n_other * sizeof *other) != 0))
     return cli_fail(CLI_USAGE, "%s and %s carry different boxes: give the one to use, such as --box 10,10,10",
@@ -260,6 +261,8 @@ const char *space_metric_name(const cli_options *options) {
 const char *space_invalid_rows(const cli_options *options) {
   if (options->metric == KITH_HAVERSINE)
     return "NaN, infinity or a latitude beyond the poles";
+  if (options->box)
+    return "NaN, infinity or a place too many boxes away";
   return options->metric >= KITH_COSINE ? "NaN, infinity or nothing but zeros" : "NaN or infinity";
 }
 

@@ -20,7 +20,7 @@ typedef struct build {
   kith_context *ctx;
   const kith_points *points;
   const kith_grid *grid;
-  const kith_lattice *wraps;
+  const kith_lattice *wrap_into;
   kith_index *index;
   bool has_invalid;
   uint64_t *items, *spare; /* n each; spare lies in the room of the coordinates if that is large enough */
@@ -44,12 +44,12 @@ enum { BLOCK = 1024 };
 DEFINE_READ(read_f32, float)
 DEFINE_READ(read_f64, double)
 
-/* The same, where they lie in their space. */
+/* The same, wrapped into the brick if they are to be. */
 static void read_column(const build *b, uint32_t column, const uint64_t *items, uint32_t n, double *values) {
   (b->points->dtype == KITH_F32 ? read_f32 : read_f64)(b->points, column, items, n, values);
-  if (!b->wraps)
+  if (!b->wrap_into)
     return;
-  double side = kith_lattice_side(b->wraps, column);
+  double side = kith_lattice_side(b->wrap_into, column);
   for (uint32_t i = 0; i < n; i++)
     values[i] = kith_wrap_nearby(values[i], side);
 }
@@ -179,7 +179,7 @@ static void gather_wrapped(const build *b, uint32_t c, const uint64_t range[2]) 
 }
 
 static void gather_column(const build *b, uint32_t c, const uint64_t range[2]) {
-  if (b->wraps)
+  if (b->wrap_into)
     gather_wrapped(b, c, range);
   else if (b->points->dtype == KITH_F64 && b->index->dtype == KITH_F32)
     gather_f64_as_f32(b, c, range);
@@ -354,15 +354,15 @@ kith_status kith_index_build_planned(kith_context *ctx, const kith_points *point
                         .dim = points->dim,
                         .n = (uint32_t)(points->n - plan->invalid_rows),
                         .id_end = points->n};
-  if ((points->dtype == KITH_F64 || plan->wraps) && plan->dtype == KITH_F32) {
+  if ((points->dtype == KITH_F64 || plan->wrap_into) && plan->dtype == KITH_F32) {
     index->rounded = points;
-    index->wraps = plan->wraps;
+    index->wrap_into = plan->wrap_into;
     index->spread = plan->spread;
   }
   build b = {.ctx = ctx,
              .points = points,
              .grid = grid,
-             .wraps = plan->wraps,
+             .wrap_into = plan->wrap_into,
              .index = index,
              .has_invalid = plan->invalid_rows > 0};
   kith_status status;

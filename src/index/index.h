@@ -4,8 +4,9 @@
  * cells       the non-empty ones: their x and the position of their first point
  * rows        the non-empty ones: their number and their first cell
  * crowds      the cells with KITH_CROWD points and more: their positions and the box around their points
- * Coordinates are stored one array per dimension, in input order of the dimensions and without loss: kernels
- * stream them, and the definition of a distance can be evaluated from them exactly.
+ * Coordinates are stored one array per dimension, in input order of the dimensions and, unless they are
+ * `rounded`, without loss: kernels stream them, and the definition of a distance can be evaluated from them
+ * exactly.
  *
  * Memory: dim * sizeof(type) + 4 bytes a point, 8 a cell, 12 a row, 16 * dim + 8 a crowd; while building 8
  * bytes a point more for the sort (16 if a point is smaller than 8 bytes). Time: O(n) radix passes. May include
@@ -37,11 +38,11 @@ typedef struct kith_index {
   uint32_t *cell_x;     /* n_cells */
   uint32_t *cell_start; /* n_cells + 1 */
   uint32_t n_rows;
-  uint64_t *row_number;       /* n_rows */
-  uint32_t *row_cell;         /* n_rows + 1: first cell of the row */
-  const kith_points *rounded; /* whose coordinates are rounded here; NULL: those here are exact; */
-  const kith_lattice *wraps;  /* likewise, after they were wrapped into its brick; NULL: they were not */
-  double spread;              /* of the rounded ones: no point is farther from the origin */
+  uint64_t *row_number;          /* n_rows */
+  uint32_t *row_cell;            /* n_rows + 1: first cell of the row */
+  const kith_points *rounded;    /* whose coordinates are rounded here; NULL: those here are exact; */
+  const kith_lattice *wrap_into; /* likewise, after they were wrapped into its brick; NULL: they were not */
+  double spread;                 /* of the rounded ones: no point is farther from the origin */
   uint32_t n_crowds;
   kith_crowd *crowds; /* n_crowds, ascending */
   double *crowd_box;  /* low[dim], high[dim] of each crowd */
@@ -55,14 +56,13 @@ enum { KITH_INDEX_SLACK = 64 };
 kith_status kith_index_build(kith_context *ctx, const kith_points *points, const kith_grid *grid,
                              uint64_t invalid_rows, kith_dtype dtype, kith_index *index);
 
-/* How an index is to be built, beside the points and their grid. */
+/* How an index is to be built, beside the points and their grid. Coordinates are of the type of the points, or
+ * KITH_F64; or KITH_F32 and rounded, for float64 points, and for those that are wrapped on the way. */
 typedef struct kith_index_plan {
   uint64_t invalid_rows;
-  kith_dtype dtype; /* of the coordinates: that of the points, or KITH_F64; */
-  double
-      spread; /* or KITH_F32, rounded, for points no farther than this from the origin, if they are float64 */
-  const kith_lattice
-      *wraps; /* or wrapped into its brick: all of them valid and not far outside; NULL: they lie there */
+  kith_dtype dtype;
+  double spread;                 /* of rounded ones: no point is farther from the origin */
+  const kith_lattice *wrap_into; /* its brick, if all are valid and not far outside; NULL: they lie there */
 } kith_index_plan;
 
 kith_status kith_index_build_planned(kith_context *ctx, const kith_points *points, const kith_grid *grid,

@@ -150,9 +150,10 @@ static kith_status take_grid_of_gpu(kith_join *j) {
   return KITH_OK;
 }
 
-/* The lattice, if points have yet to be wrapped by those that read them. */
-static const kith_lattice *wraps(const kith_join *j) {
-  return j->placed[0].wraps || j->placed[1].wraps ? &j->space.lattice : NULL;
+/* The lattice, if points of either set have yet to be wrapped by those that read them: both sets are then,
+ * which leaves what lies in the brick where it is. */
+static const kith_lattice *lattice_to_wrap_into(const kith_join *j) {
+  return j->placed[0].unwrapped || j->placed[1].unwrapped ? &j->space.lattice : NULL;
 }
 
 static kith_status choose(kith_join *j) {
@@ -163,7 +164,7 @@ static kith_status choose(kith_join *j) {
                             .predicate = &j->predicate,
                             .min = j->box,
                             .max = j->box + j->a->dim,
-                            .wraps = wraps(j),
+                            .wrap_into = lattice_to_wrap_into(j),
                             .index_dims = j->options.index_dims,
                             .row_side = j->options.cell_side,
                             .brute = j->options.brute,
@@ -224,7 +225,7 @@ static double find_widest(const kith_join *j) {
 
 /* Whether coordinates in the index may be rounded: if the filter can always be used, and is all that sees them
  * there. */
-static bool is_filter_enough(const kith_join *j) {
+static bool may_round(const kith_join *j) {
   const double WIDEST = 1000; /* eps: the filter goes up to 1024 */
   const kith_lattice *lattice = &j->space.lattice;
   bool has_ties = lattice->n > 0 && kith_lattice_doubt(lattice, j->predicate.limit) < j->predicate.limit;
@@ -234,16 +235,18 @@ static bool is_filter_enough(const kith_join *j) {
 }
 
 /* Whether they are: those of float64 points, and of points that are wrapped when they are read. */
-static bool rounds(const kith_join *j) { return (wraps(j) || are_all(j, KITH_F64)) && is_filter_enough(j); }
+static bool is_rounded(const kith_join *j) {
+  return (lattice_to_wrap_into(j) || are_all(j, KITH_F64)) && may_round(j);
+}
 
 static kith_status build_index(kith_join *j, const kith_points *points, uint64_t invalid, kith_index *index) {
-  bool narrow = are_all(j, KITH_F32) && !wraps(j);
+  bool narrow = are_all(j, KITH_F32) && !lattice_to_wrap_into(j);
   if (j->aim == KITH_AIM_TOTAL && !j->on_gpu && !j->in_ego_order && !j->limits && points->dim == 1 && narrow)
     return kith_index_build_values(j->ctx, points, &j->grid, invalid, index);
   kith_index_plan plan = {.invalid_rows = invalid,
-                          .dtype = narrow || rounds(j) ? KITH_F32 : KITH_F64,
+                          .dtype = narrow || is_rounded(j) ? KITH_F32 : KITH_F64,
                           .spread = find_spread(j),
-                          .wraps = wraps(j)};
+                          .wrap_into = lattice_to_wrap_into(j)};
   return kith_index_build_planned(j->ctx, points, &j->grid, &plan, index);
 }
 

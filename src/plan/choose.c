@@ -331,8 +331,8 @@ kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, k
       kith_sample_take(ctx, question->queries, question->candidates, !question->no_reorder, &sample);
   if (status)
     return status;
-  if (question->wraps)
-    kith_sample_wrap(&sample, question->wraps);
+  if (question->wrap_into)
+    kith_sample_wrap(&sample, question->wrap_into);
   kith_grid_spec *spec = &choice->spec;
   *spec = (kith_grid_spec){
       .low = choice->box, .high = choice->box + dim, .min = question->min, .max = question->max, .dim = dim};

@@ -19,11 +19,10 @@ typedef struct kith_question {
   const kith_points *queries;
   const kith_points *candidates; /* the same view when a set is joined with itself */
   const kith_predicate *predicate;
-  const double *min, *max; /* the box around both sets, per dimension */
-  const kith_lattice
-      *wraps;          /* points are to be wrapped into its brick as they are read; NULL: they lie there */
-  uint32_t index_dims; /* 0: choose */
-  double row_side;     /* 0: choose */
+  const double *min, *max;       /* the box around both sets, per dimension */
+  const kith_lattice *wrap_into; /* its brick is where points are to be wrapped; NULL: they lie there */
+  uint32_t index_dims;           /* 0: choose */
+  double row_side;               /* 0: choose */
   /* For experiments: see kith_join_options. */
   bool brute, no_reorder, no_sortidu;
 } kith_question;

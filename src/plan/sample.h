@@ -37,7 +37,8 @@ kith_status kith_sample_columns(kith_context *ctx, const kith_points *points, bo
 kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, const kith_points *points,
                              bool reorder, kith_sample *sample);
 
-/* Wraps a sample of points that are not far outside of a box. */
+/* Wraps a sample of points that are not far outside of a box. (Its dimensions were ranked by where points lay
+ * before: a crowd across a face looked wide, then.) */
 void kith_sample_wrap(kith_sample *sample, const kith_lattice *lattice);
 
 void kith_sample_destroy(kith_sample *sample);

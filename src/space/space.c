@@ -217,7 +217,7 @@ static kith_places_kernel *places_for(kith_isa_level isa) {
 /* Where points are, seen from the brick. */
 typedef enum whereabouts { WITHIN, NEARBY, ELSEWHERE } whereabouts;
 
-/* Of points between two along an axis. */
+/* Of points whose coordinates along an axis are from low to high. */
 static whereabouts locate(double low, double high, double side) {
   if (low < -0.5 * side || high > 1.5 * side)
     return ELSEWHERE;
@@ -243,20 +243,20 @@ static void note_seen(const kith_lattice *lattice, const kith_points_summary *su
                       kith_placed *placed) {
   memcpy(placed->seen.min, summary->min, dim * sizeof *summary->min);
   memcpy(placed->seen.max, summary->max, dim * sizeof *summary->max);
-  for (uint32_t i = 0; i < lattice->n && placed->wraps; i++) {
+  for (uint32_t i = 0; i < lattice->n && placed->unwrapped; i++) {
     placed->seen.min[lattice->axis[i]] = 0;
     placed->seen.max[lattice->axis[i]] = lattice->vector[i][i];
   }
   placed->seen.known = true;
 }
 
-/* Whether points of a box can stay where they are: all valid ones lie in the brick, or are wrapped by their
+/* Leaves points of a box where they are if it can: all valid ones lie in the brick, or are wrapped by their
  * readers. False too if there is no memory to tell. */
-static bool can_stay(kith_context *ctx, const kith_lattice *lattice, const kith_points *points,
-                     bool may_wrap_later, kith_placed *placed) {
+static bool try_to_stay(kith_context *ctx, const kith_lattice *lattice, const kith_points *points,
+                        bool may_wrap_later, kith_placed *placed) {
   may_wrap_later = may_wrap_later && !lattice->skewed && points->dim <= KITH_MAX_AXES;
-  whereabouts most = may_wrap_later ? NEARBY : WITHIN;
-  if (locate_first(lattice, points) > most)
+  whereabouts farthest_allowed = may_wrap_later ? NEARBY : WITHIN;
+  if (locate_first(lattice, points) > farthest_allowed)
     return false;
   double *min = kith_alloc(&ctx->memory, 2 * (uint64_t)points->dim * sizeof *min);
   if (!min)
@@ -268,8 +268,8 @@ static bool can_stay(kith_context *ctx, const kith_lattice *lattice, const kith_
     found = farther(
         found, locate(summary.min[lattice->axis[i]], summary.max[lattice->axis[i]], lattice->vector[i][i]));
   bool valid = summary.invalid_rows == 0 && points->n > 0;
-  placed->wraps = found == NEARBY && may_wrap_later && valid;
-  bool stay = found == WITHIN || placed->wraps;
+  placed->unwrapped = found == NEARBY && may_wrap_later && valid;
+  bool stay = found == WITHIN || placed->unwrapped;
   if (stay && valid && points->dim <= KITH_MAX_AXES)
     note_seen(lattice, &summary, points->dim, placed);
   kith_free(min);
@@ -323,7 +323,7 @@ kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const k
   if (!kith_space_is_embedded(space)) {
     if (space->lattice.n == 0)
       return KITH_OK;
-    if (can_stay(ctx, &space->lattice, points, how->may_wrap_later, placed) || kith_cancelled(ctx))
+    if (try_to_stay(ctx, &space->lattice, points, how->may_wrap_later, placed) || kith_cancelled(ctx))
       return kith_check_cancel(ctx);
   }
   uint64_t bytes = points->n * space->dim * sizeof(double);

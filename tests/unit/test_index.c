@@ -276,9 +276,9 @@ static void check_wrapped(const point_set *raw, const point_set *wrapped, const 
   kith_index_plan plan = {.dtype = dtype, .spread = 2};
   kith_index expected, index;
   assert_int_equal(kith_index_build_planned(ctx, &wrapped->view, &grid, &plan, &expected), KITH_OK);
-  plan.wraps = lattice;
+  plan.wrap_into = lattice;
   assert_int_equal(kith_index_build_planned(ctx, &raw->view, &grid, &plan, &index), KITH_OK);
-  assert_true(dtype == KITH_F64 ? !index.rounded : index.rounded == &raw->view && index.wraps == lattice);
+  assert_true(dtype == KITH_F64 ? !index.rounded : index.rounded == &raw->view && index.wrap_into == lattice);
   assert_int_equal(index.n_cells, expected.n_cells);
   assert_memory_equal(index.ids, expected.ids, index.n * sizeof *index.ids);
   assert_memory_equal(index.cell_x, expected.cell_x, index.n_cells * sizeof *index.cell_x);

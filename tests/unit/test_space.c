@@ -316,7 +316,7 @@ static void test_points_wrap_later(void **state) {
   kith_placing how = {.name = "a", .may_wrap_later = true};
   kith_placed placed;
   assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
-  assert_true(placed.wraps && !placed.owned && placed.points.data == points.data && placed.seen.known);
+  assert_true(placed.unwrapped && !placed.owned && placed.points.data == points.data && placed.seen.known);
   for (int i = 0; i < N; i++) {
     double x[3];
     memcpy(x, rows[i], sizeof x);
@@ -332,20 +332,20 @@ static void test_points_wrap_later(void **state) {
     rows[N - 1][2] = lost[i];
     how.skip_invalid = true;
     assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
-    assert_true(!placed.wraps && placed.owned);
+    assert_true(!placed.unwrapped && placed.owned);
     kith_free(placed.owned);
   }
   rows[N - 1][2] = kept;
   options.box = (const double[]){1.5, 0.7, 0}; /* an open axis is left alone */
   assert_int_equal(kith_space_make(ctx, &options, 3, &space), KITH_OK);
   assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
-  assert_true(placed.wraps && !placed.owned && placed.seen.min[2] < 0 && placed.seen.max[2] > 1000);
+  assert_true(placed.unwrapped && !placed.owned && placed.seen.min[2] < 0 && placed.seen.max[2] > 1000);
   assert_true(kith_wrap_nearby(-3, kith_lattice_side(&space.lattice, 2)) == -3);
   options.box = (const double[]){1.5, 0.7, 1000, 90, 90, 60}; /* angles are not */
   options.n_box = 6;
   assert_int_equal(kith_space_make(ctx, &options, 3, &space), KITH_OK);
   assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
-  assert_true(!placed.wraps && placed.owned);
+  assert_true(!placed.unwrapped && placed.owned);
   kith_free(placed.owned);
   kith_context_destroy(ctx);
 }

@@ -22,7 +22,7 @@ typedef struct kith_true_points {
   int64_t row, column;
   const uint32_t *ids;
   bool is_f64;
-  const kith_lattice *wraps; /* points are to be wrapped into its brick; NULL: they lie there */
+  const kith_lattice *wrap_into; /* points are to be wrapped into its brick; NULL: they lie there */
 } kith_true_points;
 
 /* Where the true coordinates of a tile are, if the staged ones are rounded. */

@@ -308,7 +308,7 @@ static double true_coordinate(const kith_true_points *points, uint32_t c, uint32
   int64_t row = points->ids ? points->ids[position] : position;
   const void *at = points->data + row * points->row + c * points->column;
   double x = points->is_f64 ? *(const double *)at : (double)*(const float *)at;
-  return points->wraps ? kith_wrap_nearby(x, kith_lattice_side(points->wraps, c)) : x;
+  return points->wrap_into ? kith_wrap_nearby(x, kith_lattice_side(points->wrap_into, c)) : x;
 }
 
 /* The definition for one pair whose staged coordinates are rounded. */

@@ -69,7 +69,7 @@ static kith_true_points truth_of(const kith_index *index) {
                             .column = points->col_stride,
                             .ids = index->ids,
                             .is_f64 = points->dtype == KITH_F64,
-                            .wraps = index->wraps};
+                            .wrap_into = index->wrap_into};
 }
 
 void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_limit, kith_isa_level isa,

@@ -43,7 +43,14 @@ check 0 4 '' kith join boxed.csv --eps 1.2 --box 10,10,10,90,90,90 --quiet
 check 0 6 '' kith join outside.csv --eps 0.00001e5 --box 10,10 --quiet
 check 0 '0,1,0.2<*>' '' kith join water.gro --box file --eps 0.2000001 --what pairs --half --distances --quiet
 check 0 0 '' kith join water.gro --eps 0.2000001 --quiet
-check 2 '' 'kith: boxed.csv carries no box: give it, such as --box 10,10,10' kith join boxed.csv --eps 1 --box file
+check 2 '' 'kith: boxed.csv carries no periodic box: give it, such as --box 10,10,10' kith join boxed.csv --eps 1 --box file
+
+# A row so far away that its place in the box is lost: refused, or left out for what it is.
+printf 'x,y\n1,2\n1e300,3\n' >lost.csv
+check 3 '' 'kith: lost.csv: row 1 lies so many boxes away that its place in the box is lost <*>(--skip-invalid)' \
+  kith join lost.csv --eps 1 --box 10,10
+check 0 '<*>' 'kith: left out 1 row with NaN, infinity or a place too many boxes away (--skip-invalid)' \
+  kith join lost.csv --eps 1 --box 10,10 --skip-invalid
 check 2 '' 'kith: eps is 6, but in a periodic box it can be at most 5, half of the smallest height of the box: <*>' \
   kith join boxed.csv --eps 6 --box 10,10,10
 check 2 '' 'kith: the box has 2 values, but the points have 3 dimensions: <*>' kith join boxed.csv --eps 1 --box 10,10
