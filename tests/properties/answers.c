@@ -400,6 +400,13 @@ void test_random_joins(void) {
     kith_context_destroy(contexts[m]);
 }
 
+/* A coordinate: close to the faces of a box of side 1, on either side of them, or anywhere in it. */
+static double place(double eps, uint64_t *rng) {
+  if (random_below(rng, 2))
+    return random_unit(rng);
+  return (double)random_below(rng, 2) + eps * (random_unit(rng) - 0.5);
+}
+
 /* Every second point is as far from the one before as eps, up to the last digits, in some direction. */
 static void fill_partners(cloud *c, double eps, uint64_t *rng) {
   uint32_t dim = c->points.dim;
@@ -412,7 +419,7 @@ static void fill_partners(cloud *c, double eps, uint64_t *rng) {
     }
     double length = eps * (1 + 0x1p-52 * ((double)random_below(rng, 9) - 4)) / sqrt(square);
     for (uint32_t d = 0; d < dim; d++)
-      cloud_set(c, i, d, i % 2 ? cloud_get(c, i - 1, d) + length * direction[d] : random_unit(rng));
+      cloud_set(c, i, d, i % 2 ? cloud_get(c, i - 1, d) + length * direction[d] : place(eps, rng));
   }
 }
 
@@ -420,12 +427,15 @@ static void fill_partners(cloud *c, double eps, uint64_t *rng) {
 void test_pairs_at_eps(void) {
   static const double box[] = {1, 1, 1, 1, 1, 1, 1, 1};
   kith_context *ctx = context_new(NULL, 2, 64 << 20);
-  for (unsigned number = 0; number < 42; number++) {
+  for (unsigned number = 0; number < 126; number++) {
     uint64_t rng = number;
     cloud c = cloud_new(300, 2 + number % 7, KITH_F64);
-    double eps = 0.01 + 0.3 * random_unit(&rng);
+    double eps = 0.3 * pow(1000, -random_unit(&rng));
+    if (number % 4 == 1) /* about where coordinates are rounded no more */
+      eps = 1 / (150 + 250 * random_unit(&rng));
     fill_partners(&c, eps, &rng);
     kith_join_options options = kith_join_options_init(eps);
+    options.index_dims = number % 3 ? 0 : 1;
     if (number % 2 && c.points.dim <= 4) { /* the reference goes through all images */
       options.box = box;
       options.n_box = c.points.dim;
