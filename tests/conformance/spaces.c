@@ -191,7 +191,7 @@ static const row ROWS[] = {
      .cell_side = 0.25},
     {.s = EQUAL, .n = 1300, .dim = 2, .eps = 0.1, .n_box = 2, .box = {0.6, 0.5}},
     {.s = LATE, .n = 1800, .dim = 2, .eps = 0.05, .n_box = 2, .box = {0.8, 0.8}},
-    {.s = WIDE, .n = 400, .dim = 1, .eps = 0.03, .n_box = 1, .box = {3.9}},
+    {.s = WIDE, .n = 400, .dim = 1, .eps = 0.03, .n_box = 1, .box = {4.1}},
     {.s = UNIFORM, .n = 400, .dim = 3, .eps = 0.1, .n_box = 3, .box = {0.7, 0, 0.8}},
     {.s = MIXED_SIGN, .n = 400, .dim = 3, .eps = 0.0001, .n_b = 300, .n_box = 3, .box = {1.9, 0, 1.7}},
     /* pairs across faces at eps, to the last digit, in boxes of some hundred eps: the widest that are rounded
