@@ -63,8 +63,8 @@ static void run_undisturbed(kith_context *ctx) {
   clock_gettime(CLOCK_MONOTONIC, &began);
   CHECK(write_output(ctx, &OUTPUTS[0], &right) == KITH_OK && right > 0, "undisturbed: %s", kith_message(ctx));
   clock_gettime(CLOCK_MONOTONIC, &ended);
-  duration =
-      (uint64_t)(ended.tv_sec - began.tv_sec) * 1000000 + (uint64_t)(ended.tv_nsec - began.tv_nsec) / 1000;
+  int64_t nanoseconds = (ended.tv_sec - began.tv_sec) * INT64_C(1000000000) + (ended.tv_nsec - began.tv_nsec);
+  duration = (uint64_t)nanoseconds / 1000;
   scratch_sweep();
 }
 
