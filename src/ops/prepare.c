@@ -212,12 +212,11 @@ static double find_widest(const kith_join *j) {
   const kith_lattice *lattice = &j->space.lattice;
   double square = 0;
   double folded = 0;
-  for (uint32_t c = 0, i = 0; c < j->a->dim; c++) {
-    bool periodic = i < lattice->n && lattice->axis[i] == c;
-    double most = periodic ? lattice->vector[i][i] : farthest_along(j, c); /* of one that lies in the brick */
-    if (periodic && most <= KITH_WIDEST_FOLD * j->predicate.reach)
-      folded += most * most;
-    i += periodic;
+  for (uint32_t c = 0; c < j->a->dim; c++) {
+    double side = kith_lattice_side(lattice, c);
+    double most = side > 0 ? side : farthest_along(j, c); /* of points that lie in the brick */
+    if (side <= KITH_WIDEST_FOLD * j->predicate.reach)
+      folded += side * side;
     square += (most + j->predicate.reach) * (most + j->predicate.reach);
   }
   return 2 * sqrt(square) + 2 * sqrt(folded);

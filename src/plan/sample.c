@@ -100,15 +100,16 @@ kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, cons
   return KITH_OK;
 }
 
+static void wrap_values(double *values, uint32_t n, double side) {
+  for (uint32_t i = 0; i < n; i++)
+    values[i] = kith_wrap_nearby(values[i], side);
+}
+
 void kith_sample_wrap(kith_sample *sample, const kith_lattice *lattice) {
-  for (uint32_t j = 0; j < sample->n_dims; j++) {
+  for (size_t j = 0; j < sample->n_dims; j++) {
     double side = kith_lattice_side(lattice, sample->dims[j]);
-    for (uint32_t i = 0; i < sample->n_points; i++)
-      sample->points[(size_t)j * sample->n_points + i] =
-          kith_wrap_nearby(kith_sample_point(sample, i, j), side);
-    for (uint32_t i = 0; i < sample->n_queries; i++)
-      sample->queries[(size_t)j * sample->n_queries + i] =
-          kith_wrap_nearby(kith_sample_query(sample, i, j), side);
+    wrap_values(sample->points + j * sample->n_points, sample->n_points, side);
+    wrap_values(sample->queries + j * sample->n_queries, sample->n_queries, side);
   }
 }
 

@@ -1,5 +1,5 @@
 /* The memory budget and the team of threads, against the promises of their headers. */
-#include "support.h"
+#include "fixture.h"
 
 #include "base/team.h"
 
@@ -7,22 +7,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-
-static kith_context *ctx;
-
-static int setup(void **state) {
-  (void)state;
-  ctx = open_context(3);
-  return 0;
-}
-
-/* Every test gives back what it took. */
-static int teardown(void **state) {
-  (void)state;
-  int leaked = kith_memory_left(&ctx->memory) != ctx->memory.limit;
-  kith_context_destroy(ctx);
-  return leaked;
-}
 
 /* ---- the memory budget ---- */
 

@@ -1,26 +1,11 @@
 /* The epsilon grid order and its blocks against the promises of index/ego.h; work over lists of queries, in
  * that order and in a grid's. */
-#include "support.h"
+#include "fixture.h"
 
 #include "ops/join.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static kith_context *ctx;
-
-static int setup(void **state) {
-  (void)state;
-  ctx = open_context(2);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  int leaked = kith_memory_left(&ctx->memory) != ctx->memory.limit;
-  kith_context_destroy(ctx);
-  return leaked;
-}
 
 enum { N = 3000, MAX_DIM = 9 };
 

@@ -1,6 +1,6 @@
 /* The sort, the index and the choice of a grid: each against the promise that its header makes, on random and
  * on hostile data. */
-#include "support.h"
+#include "fixture.h"
 
 #include "index/index.h"
 #include "index/sort.h"
@@ -10,22 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static kith_context *ctx;
-
-static int setup(void **state) {
-  (void)state;
-  ctx = open_context(3);
-  return 0;
-}
-
-/* Every test gives back what it took. */
-static int teardown(void **state) {
-  (void)state;
-  int leaked = kith_memory_left(&ctx->memory) != ctx->memory.limit;
-  kith_context_destroy(ctx);
-  return leaked;
-}
 
 /* ---- the sort ---- */
 
