@@ -3,6 +3,7 @@
 
 #include "base/team.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The last mark. Norm max subtracts marks modulo 256, and needs room for the limit at both ends: with at most
@@ -30,16 +31,17 @@ kith_mark_limits kith_mark_limits_make(const kith_predicate *predicate, const ki
 
 /* ---- choosing the ruler -------------------------------------------------------------------------------- */
 
-/* Some rows, marked. */
-enum { ROWS = 48 };
+/* Some rows, and what is known of their pairs: that of the rows i > j is pair i * (i - 1) / 2 + j. */
+enum { ROWS = 48, PAIRS = ROWS * (ROWS - 1) / 2 };
 typedef struct trial {
   const kith_points *points;
   const kith_packing *packing;
   const kith_predicate *predicate;
   uint64_t rows[ROWS];
-  uint32_t n;
-  double apart; /* what marks tell of the pairs: the more, the better */
-  uint32_t in_doubt, pairs;
+  uint32_t n, n_pairs;
+  bool far[PAIRS]; /* it does not belong */
+  double apart;    /* what marks tell of the pairs: the more, the better */
+  double doubt;    /* the share of them that are far, but not told to be */
 } trial;
 
 /* A column begins where all of it fits, or around its middle. */
@@ -54,37 +56,6 @@ static void place_ruler(kith_packing *packing, const double *middle, const doubl
   }
 }
 
-/* Adds what marks tell of one pair: how far beyond the limit it is (norm 1), or in how many columns (max). */
-static void try_pair(trial *t, uint64_t i, uint64_t j, kith_mark_limits limits) {
-  const kith_packing *packing = t->packing;
-  double last = last_mark(packing->norm);
-  int64_t sum = 0;
-  double size = 0;
-  uint32_t beyond = 0;
-  for (uint32_t c = 0; c < packing->dim; c++) {
-    int apart =
-        mark_of(place_of(packing, t->points, i, c), last) - mark_of(place_of(packing, t->points, j, c), last);
-    sum += apart < 0 ? -apart : apart;
-    beyond += (apart < 0 ? -apart : apart) > limits.out;
-    uint32_t column = packing->columns[c];
-    size = kith_norm_add(packing->norm, size,
-                         kith_points_get(t->points, i, column) - kith_points_get(t->points, j, column));
-  }
-  bool is_1 = packing->norm == KITH_NORM_1;
-  t->apart += is_1 ? (double)sum / (double)limits.out : beyond;
-  t->in_doubt += (is_1 ? sum <= limits.out : beyond == 0) && size > t->predicate->limit;
-  t->pairs++;
-}
-
-static void try_ruler(trial *t) {
-  kith_mark_limits limits = kith_mark_limits_make(t->predicate, t->packing);
-  t->apart = 0;
-  t->in_doubt = t->pairs = 0;
-  for (uint32_t i = 0; i < t->n; i++)
-    for (uint32_t j = i + 1; j < t->n; j++)
-      try_pair(t, t->rows[i], t->rows[j], limits);
-}
-
 static void draw_rows(trial *t) {
   uint32_t wanted = t->packing->dim > 512 ? ROWS / 3 : ROWS;
   uint64_t n = t->points->n;
@@ -93,6 +64,49 @@ static void draw_rows(trial *t) {
     if (kith_points_is_valid(t->points, row))
       t->rows[t->n++] = row;
   }
+  t->n_pairs = t->n ? t->n * (t->n - 1) / 2 : 0;
+}
+
+static void see_far(trial *t) {
+  double size[PAIRS] = {0};
+  for (uint32_t c = 0; c < t->packing->dim; c++) {
+    double x[ROWS];
+    for (uint32_t i = 0; i < t->n; i++)
+      x[i] = kith_points_get(t->points, t->rows[i], t->packing->columns[c]);
+    for (uint32_t i = 0, pair = 0; i < t->n; i++)
+      for (uint32_t j = 0; j < i; j++, pair++)
+        size[pair] = kith_norm_add(t->packing->norm, size[pair], x[i] - x[j]);
+  }
+  for (uint32_t pair = 0; pair < t->n_pairs; pair++)
+    t->far[pair] = size[pair] > t->predicate->limit;
+}
+
+/* Adds what the marks of a column tell: how far apart they are (norm 1), or whether that is too far (max). */
+static void add_column(const trial *t, uint32_t c, kith_mark_limits limits, uint32_t *told) {
+  uint8_t marks[ROWS];
+  double last = last_mark(t->packing->norm);
+  for (uint32_t i = 0; i < t->n; i++)
+    marks[i] = mark_of(place_of(t->packing, t->points, t->rows[i], c), last);
+  for (uint32_t i = 0; i < t->n; i++)
+    for (uint32_t j = 0; j < i; j++) {
+      int apart = abs(marks[i] - marks[j]);
+      *told++ += t->packing->norm == KITH_NORM_1 ? (uint32_t)apart : apart > limits.out;
+    }
+}
+
+static void try_ruler(trial *t) {
+  kith_mark_limits limits = kith_mark_limits_make(t->predicate, t->packing);
+  bool is_1 = t->packing->norm == KITH_NORM_1;
+  uint32_t told[PAIRS] = {0};
+  uint32_t in_doubt = 0;
+  for (uint32_t c = 0; c < t->packing->dim; c++)
+    add_column(t, c, limits, told);
+  t->apart = 0;
+  for (uint32_t pair = 0; pair < t->n_pairs; pair++) {
+    t->apart += is_1 ? told[pair] / (double)limits.out : told[pair];
+    in_doubt += t->far[pair] && told[pair] <= (is_1 ? limits.out : 0);
+  }
+  t->doubt = t->n_pairs ? (double)in_doubt / t->n_pairs : 0;
 }
 
 double kith_marks_choose(kith_packing *packing, const kith_predicate *predicate, const kith_points *points,
@@ -105,6 +119,7 @@ double kith_marks_choose(kith_packing *packing, const kith_predicate *predicate,
   if (!predicate->filter)
     return 1;
   draw_rows(&t);
+  see_far(&t);
   double best = 0;
   double apart = -1;
   double doubt = 0;
@@ -116,7 +131,7 @@ double kith_marks_choose(kith_packing *packing, const kith_predicate *predicate,
     if (t.apart > apart) {
       apart = t.apart;
       best = marks_per_unit;
-      doubt = t.pairs ? (double)t.in_doubt / t.pairs : 0;
+      doubt = t.doubt;
     }
   }
   place_ruler(packing, middle, min, max, best);

@@ -274,25 +274,43 @@ static bool is_known_to_point(const test_case *c) {
   return c->metric != KITH_MANHATTAN && c->metric != KITH_CHEBYSHEV && c->n_box == 0 && !c->eps_of;
 }
 
-static void check_options(kith_context **machines, const test_case *c, const kith_join_options *opt) {
-  reference want = reference_join(&c->a, second(c), opt);
+static void check_options(kith_context **machines, const test_case *c, const kith_join_options *opt,
+                          const reference *all) {
+  reference chosen = {0};
+  if (!second(c))
+    chosen = reference_select(all, opt);
+  const reference *want = second(c) ? all : &chosen;
   for (int m = 0; m < n_machines; m++)
     if (!machines[m]) {
       skipped++;
     } else if (machines_used[m].isa) {
-      check_sinks(machines[m], c, *opt, &want, machines_used[m].isa);
+      check_sinks(machines[m], c, *opt, want, machines_used[m].isa);
       if (c->n_box == 0)
-        check_ego(machines[m], c, *opt, &want, machines_used[m].isa);
+        check_ego(machines[m], c, *opt, want, machines_used[m].isa);
     } else if (machines_used == HYBRIDS) {
       kith_join_options shared = *opt;
       shared.partition = (kith_partition)(passed % 3);
-      check_sinks(machines[m], c, shared, &want, machines_used[m].devices ? "two GPUs" : "CPU and GPU");
+      check_sinks(machines[m], c, shared, want, machines_used[m].devices ? "two GPUs" : "CPU and GPU");
     } else {
-      check_sinks(machines[m], c, *opt, &want, "the GPU");
+      check_sinks(machines[m], c, *opt, want, "the GPU");
       if (is_known_to_point(c))
-        check_point(machines[m], c, *opt, &want);
+        check_point(machines[m], c, *opt, want);
     }
-  reference_free(&want);
+  reference_free(&chosen);
+}
+
+/* One set, with every point as its own neighbour, and with each pair once. */
+static void check_kinds(kith_context **machines, const test_case *c, kith_join_options opt,
+                        const reference *all) {
+  /* Other spaces have each of the two with one type of coordinates: they differ by id, not by distance. */
+  bool brief = is_other_space(c);
+  opt.self_pairs = 1;
+  if (!brief || c->a.dtype == KITH_F64)
+    check_options(machines, c, &opt, all);
+  opt.self_pairs = 0;
+  opt.half = 1;
+  if (!brief || c->a.dtype == KITH_F32 || c->eps_of)
+    check_options(machines, c, &opt, all);
 }
 
 static void check_case(kith_context **machines, const test_case *c) {
@@ -305,18 +323,11 @@ static void check_case(kith_context **machines, const test_case *c) {
   opt.box = c->n_box ? c->box : NULL;
   opt.n_box = c->n_box;
   opt.eps_of = c->eps_of;
-  check_options(machines, c, &opt);
-  if (second(c))
-    return;
-  /* Other spaces have each of the two with one type of coordinates: they differ by id, not by distance. */
-  bool brief = is_other_space(c);
-  opt.self_pairs = 1;
-  if (!brief || c->a.dtype == KITH_F64)
-    check_options(machines, c, &opt);
-  opt.self_pairs = 0;
-  opt.half = 1;
-  if (!brief || c->a.dtype == KITH_F32 || c->eps_of)
-    check_options(machines, c, &opt);
+  reference all = reference_of_all(&c->a, second(c) ? &c->b : &c->a, &opt);
+  check_options(machines, c, &opt, &all);
+  if (!second(c))
+    check_kinds(machines, c, opt, &all);
+  reference_free(&all);
 }
 
 static void check_large(bool gpu, bool hybrid, bool all) {

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static double coordinate(const kith_points *p, uint64_t i, uint32_t c) {
   const char *at = (const char *)p->data + (int64_t)i * p->row_stride + (int64_t)c * p->col_stride;
@@ -69,26 +68,35 @@ static bool wrap(const box *b, double *x) {
   return true;
 }
 
-/* The smallest size over the images: along axis `axis` and those before it, with the shifts of later ones. */
-static double nearest_image(const box *b, const double *t, int axis, const double *shift) {
+/* The smallest size over the images. Along an axis without angles one of the three is nearest whatever the
+ * others are, since a rounded sum does not fall where a term grows. */
+static double nearest_image(const box *b, const double *t) {
+  double best = 0;
+  for (uint32_t c = 0; c < b->dim; c++) {
+    double side = b->v[c][c];
+    double s = fmin(fabs(t[c]), fmin(fabs(t[c] - side), fabs(t[c] + side)));
+    best += s * s;
+  }
+  return best;
+}
+
+/* The same where axes meet at angles: along axis `axis` and those before it, with the shifts of later ones. */
+static double nearest_skewed_image(const box *b, const double *t, int axis, const double *shift) {
   double best = INFINITY;
   if (axis < 0) {
     best = 0;
-    for (uint32_t c = 0; c < b->dim; c++) {
+    for (int c = 0; c < 3; c++) {
       double s = t[c] + shift[c];
       best += s * s;
     }
     return best;
   }
-  if (b->v[axis][axis] == 0)
-    return nearest_image(b, t, axis - 1, shift);
-  int most = b->skewed ? 2 : 1;
+  int most = b->v[axis][axis] != 0 ? 2 : 0;
   for (int k = -most; k <= most; k++) {
-    double moved[16];
-    memcpy(moved, shift, b->dim * sizeof *moved);
-    for (int c = 0; c <= axis; c++)
-      moved[c] = moved[c] + k * b->v[axis][c];
-    best = fmin(best, nearest_image(b, t, axis - 1, moved));
+    double moved[3];
+    for (int c = 0; c < 3; c++)
+      moved[c] = c <= axis ? shift[c] + k * b->v[axis][c] : shift[c];
+    best = fmin(best, nearest_skewed_image(b, t, axis - 1, moved));
   }
   return best;
 }
@@ -168,10 +176,10 @@ double places_size(const places *a, uint64_t i, const places *b, uint64_t k, con
   }
   if (options->n_box) {
     double t[16] = {0};
-    double shift[16] = {0};
+    double shift[3] = {0};
     for (uint32_t c = 0; c < a->dim; c++)
       t[c] = x[c] - y[c];
-    return nearest_image(&a->box, t, (int)a->dim - 1, shift);
+    return a->box.skewed ? nearest_skewed_image(&a->box, t, 2, shift) : nearest_image(&a->box, t);
   }
   for (uint32_t c = 0; c < a->dim; c++) {
     double t = x[c] - y[c];

@@ -14,7 +14,13 @@ typedef struct reference {
   double *distances;
 } reference;
 
+/* b: NULL for one set. */
 reference reference_join(const kith_points *a, const kith_points *b, const kith_join_options *options);
+
+/* The same in two steps, for a set that is asked several times: all of its pairs, (i, i) and both orders
+ * included; and those that the options half and self_pairs leave. */
+reference reference_of_all(const kith_points *a, const kith_points *b, const kith_join_options *options);
+reference reference_select(const reference *all, const kith_join_options *options);
 void reference_free(reference *r);
 
 #endif
