@@ -6,7 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS = 8192, QUERIES = KITH_SAMPLE_QUERIES, MIN_QUERIES = 8, VARIANCE_POINTS = 512 };
+enum {
+  POINTS = 8192,
+  QUERIES = KITH_SAMPLE_QUERIES,
+  MIN_QUERIES = 8,
+  VARIANCE_POINTS = 512,
+  MIDDLE_POINTS = 65
+};
 
 static uint64_t hash(uint64_t x) {
   x += UINT64_C(0x9E3779B97F4A7C15);
@@ -23,22 +29,44 @@ uint64_t kith_sample_row(uint64_t i, uint64_t strata, uint64_t n) {
   return end > begin + 1 ? begin + hash(i ^ (strata << 32)) % (end - begin) : begin;
 }
 
-/* Variance of one column over a few rows, scaled so that it cannot overflow. */
-static double column_variance(const kith_points *points, uint32_t c) {
-  uint64_t strata = points->n < VARIANCE_POINTS ? points->n : VARIANCE_POINTS;
+/* Some rows of the points, to look at all of their columns. */
+typedef struct few_rows {
+  const kith_points *points;
+  uint64_t rows[VARIANCE_POINTS];
+  uint32_t n;
+} few_rows;
+
+static few_rows draw_few(const kith_points *points, uint32_t wanted) {
+  few_rows few = {.points = points, .n = (uint32_t)(points->n < wanted ? points->n : wanted)};
+  for (uint32_t i = 0; i < few.n; i++)
+    few.rows[i] = kith_sample_row(i, few.n, points->n);
+  return few;
+}
+
+/* The finite values of a column; returns how many. */
+static uint32_t read_column(const few_rows *few, uint32_t c, double *values) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < few->n; i++) {
+    values[n] = kith_points_get(few->points, few->rows[i], c);
+    n += isfinite(values[n]) != 0;
+  }
+  return n;
+}
+
+/* Its variance, scaled so that it does not overflow. */
+static double column_variance(const few_rows *few, uint32_t c) {
+  double values[VARIANCE_POINTS];
+  uint32_t n = read_column(few, c, values);
   double mean = 0;
   double sum2 = 0;
-  double count = 0;
-  for (uint64_t i = 0; i < strata; i++) {
-    double x = kith_points_get(points, kith_sample_row(i, strata, points->n), c) * 0x1p-512;
-    if (!isfinite(x))
-      continue;
-    count++;
-    double delta = x - mean;
-    mean += delta / count;
-    sum2 += delta * 0x1p512 * (x - mean);
+  for (uint32_t i = 0; i < n; i++)
+    mean += values[i] * 0x1p-512;
+  mean /= n > 0 ? n : 1;
+  for (uint32_t i = 0; i < n; i++) {
+    double delta = values[i] * 0x1p-512 - mean;
+    sum2 += delta * 0x1p512 * delta;
   }
-  return count > 0 ? sum2 / count : 0;
+  return sum2 / (n > 0 ? n : 1);
 }
 
 /* Keeps the KITH_GRID_DIMS columns of largest variance, by insertion. */
@@ -46,8 +74,9 @@ static void rank_dimensions(const kith_points *points, kith_sample *sample) {
   double kept[KITH_GRID_DIMS + 1];
   uint32_t dims[KITH_GRID_DIMS + 1];
   uint32_t n = 0;
+  few_rows few = draw_few(points, VARIANCE_POINTS);
   for (uint32_t c = 0; c < points->dim; c++) {
-    double variance = column_variance(points, c);
+    double variance = column_variance(&few, c);
     uint32_t at = n < KITH_GRID_DIMS ? n++ : KITH_GRID_DIMS;
     for (; at > 0 && variance > kept[at - 1]; at--) {
       kept[at] = kept[at - 1];
@@ -137,16 +166,9 @@ static int compare_ranked(const void *a, const void *b) {
   return by_variance ? by_variance : (x->column > y->column) - (x->column < y->column);
 }
 
-static double column_middle(const kith_points *points, uint32_t c) {
-  enum { ROWS = 65 };
-  double values[ROWS];
-  uint64_t strata = points->n < ROWS ? points->n : ROWS;
-  uint32_t n = 0;
-  for (uint64_t i = 0; i < strata; i++) {
-    double x = kith_points_get(points, kith_sample_row(i, strata, points->n), c);
-    if (isfinite(x))
-      values[n++] = x;
-  }
+static double column_middle(const few_rows *few, uint32_t c) {
+  double values[MIDDLE_POINTS];
+  uint32_t n = read_column(few, c, values);
   qsort(values, n, sizeof *values, compare_doubles);
   return n ? values[n / 2] : 0;
 }
@@ -157,9 +179,11 @@ kith_status kith_sample_columns(kith_context *ctx, const kith_points *points, bo
   ranked *order = kith_alloc(&ctx->memory, dim * sizeof *order);
   if (!order)
     return kith_fail_memory(ctx, dim * sizeof *order, "planning");
+  few_rows few = draw_few(points, VARIANCE_POINTS);
+  few_rows fewer = draw_few(points, MIDDLE_POINTS);
   for (uint32_t c = 0; c < dim; c++) {
-    order[c] = (ranked){.variance = reorder ? column_variance(points, c) : 0, .column = c};
-    middle[c] = column_middle(points, c);
+    order[c] = (ranked){.variance = reorder ? column_variance(&few, c) : 0, .column = c};
+    middle[c] = column_middle(&fewer, c);
   }
   qsort(order, dim, sizeof *order, compare_ranked);
   for (uint32_t c = 0; c < dim; c++)
