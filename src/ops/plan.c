@@ -3,10 +3,20 @@
 #include "ops/join.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 kith_plan kith_plan_init(void) { return (kith_plan){.struct_size = sizeof(kith_plan)}; }
+
+/* Adds to the reasons. */
+__attribute__((format(printf, 2, 3))) static void explain(kith_plan *plan, const char *format, ...) {
+  size_t used = strlen(plan->why);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(plan->why + used, sizeof plan->why - used, format, arguments);
+  va_end(arguments);
+}
 
 static uint64_t result_bytes(const kith_join *j, kith_what what, double pairs) {
   if (what == KITH_COUNT)
@@ -88,11 +98,9 @@ static void describe_grid(const kith_join *j, kith_plan *plan) {
   plan->rows = j->index_b.n_rows;
   plan->runs = j->stencil->n_steps;
   memcpy(plan->why, j->choice.why, sizeof plan->why);
-  size_t used = strlen(plan->why);
   if (j->ego_choice.grid_cost > 0)
-    snprintf(plan->why + used, sizeof plan->why - used,
-             "Epsilon grid order would cost about %.2g times as much.\n",
-             j->ego_choice.cost / j->ego_choice.grid_cost);
+    explain(plan, "Epsilon grid order would cost about %.2g times as much.\n",
+            j->ego_choice.cost / j->ego_choice.grid_cost);
 }
 
 static void describe_order(const kith_join *j, kith_plan *plan) {
@@ -146,33 +154,31 @@ static void describe_memory(const kith_join *j, kith_what what, int streamed, ki
 }
 
 /* Where a distance may end early (SHORTC). */
-static void explain_stops(const kith_join *j, kith_plan *plan, size_t *used) {
+static void explain_stops(const kith_join *j, kith_plan *plan) {
   const kith_packing *packing = &j->packing;
   if (!j->all_with_all || packing->n_active == 0)
     return;
-  int at = snprintf(plan->why + *used, sizeof plan->why - *used, "Distances end early, where they can, after");
-  for (uint32_t i = 0; i < packing->n_active && *used + (size_t)at < sizeof plan->why; i++)
-    at += snprintf(plan->why + *used + at, sizeof plan->why - *used - (size_t)at, "%s %u",
-                   i == 0                      ? ""
-                   : i + 1 < packing->n_active ? ","
-                                               : " or",
-                   packing->stops[packing->active[i]]);
-  if (*used + (size_t)at < sizeof plan->why)
-    at += snprintf(plan->why + *used + at, sizeof plan->why - *used - (size_t)at, " of %u columns.\n",
-                   packing->dim);
-  *used += (size_t)at;
+  explain(plan, "Distances end early, where they can, after");
+  for (uint32_t i = 0; i < packing->n_active; i++) {
+    const char *before = i == 0 ? "" : i + 1 < packing->n_active ? "," : " or";
+    explain(plan, "%s %u", before, packing->stops[packing->active[i]]);
+  }
+  explain(plan, " of %u columns.\n", packing->dim);
+}
+
+/* Where points are not taken as they come. */
+static void explain_space(const kith_join *j, kith_plan *plan) {
+  if (kith_space_is_embedded(&j->space))
+    explain(plan, "Points become unit vectors in %u dimensions, eps the length of a chord: cells are theirs.\n",
+            j->space.dim);
+  else if (j->placed[0].owned || j->placed[1].owned)
+    explain(plan, "Some points lie outside of the box: a copy of them, in double, is wrapped into it.\n");
+  else if (j->placed[0].unwrapped || j->placed[1].unwrapped)
+    explain(plan, "Some points lie outside of the box: they are wrapped into it as they are read.\n");
 }
 
 static void explain_kernel(const kith_join *j, kith_plan *plan) {
-  size_t used = strlen(plan->why);
-  explain_stops(j, plan, &used);
   const char *why = "Every pair is tested by the definition in double.\n";
-  if (kith_space_is_embedded(&j->space)) {
-    snprintf(plan->why + used, sizeof plan->why - used,
-             "Points become unit vectors in %u dimensions, eps the length of a chord: cells are theirs.\n",
-             j->space.dim);
-    used = strlen(plan->why);
-  }
   if (j->predicate.everything)
     why = "eps exceeds every distance: all pairs belong, none is tested.\n";
   else if (strcmp(plan->kernel, "filter") == 0)
@@ -183,7 +189,7 @@ static void explain_kernel(const kith_join *j, kith_plan *plan) {
     why = "Pairs are sifted by differences of bytes; what those do not reject is settled in double.\n";
   else if (strcmp(plan->kernel, "panels") == 0)
     why = "Pairs are tested by products in float32; those within rounding of eps are settled in double.\n";
-  snprintf(plan->why + used, sizeof plan->why - used, "%s", why);
+  explain(plan, "%s", why);
 }
 
 /* What each engine would take, where the machine was measured. */
@@ -219,6 +225,8 @@ kith_status kith_plan_join(kith_context *ctx, const kith_points *a, const kith_p
     plan.inside = estimate.inside * passes;
     describe_memory(&j, what, streamed, &plan);
     plan.seconds = predict_seconds(&j, what, &estimate, plan.result_bytes);
+    explain_stops(&j, &plan);
+    explain_space(&j, &plan);
     explain_kernel(&j, &plan);
     predict_engines(&j, &plan);
     plan.struct_size = out->struct_size < sizeof plan ? out->struct_size : sizeof plan;

@@ -166,12 +166,12 @@ static void explain(const trial *t, const kith_choice *grid, kith_brute_choice *
   if (t->question->brute)
     at = snprintf(choice->why + used, sizeof choice->why - used, "that was asked for.\n");
   else
-    at =
-        snprintf(choice->why + used, sizeof choice->why - used,
-                 "a grid over %u of %u dimensions would leave %.3g of %.3g points as candidates, at %.3g times "
-                 "the cost.\n",
-                 grid->spec.k, t->sketch.dim, grid->candidates, (double)t->question->candidates->n,
-                 GRID_TEST * grid->cost / t->least);
+    at = snprintf(
+        choice->why + used, sizeof choice->why - used,
+        "a grid over %u of %u dimensions would leave %.3g %% of the points as candidates, at %.3g times "
+        "the cost.\n",
+        grid->spec.k, t->sketch.dim, 100 * fmin(grid->candidates / (double)t->question->candidates->n, 1),
+        GRID_TEST * grid->cost / t->least);
   used += at > 0 ? (size_t)at : 0;
   if (used >= sizeof choice->why)
     return;
