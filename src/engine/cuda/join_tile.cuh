@@ -785,6 +785,16 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     return f(std::integral_constant<kith_norm, KITH_NORM_2>());
   }
 
+  /* Calls f with how many candidates of a chunk of n a lane holds at most, as a constant. In few dimensions a
+   * tile has few candidates, and the last chunk, which is seldom full, is a large part of them. */
+  template <int MOST = D <= 3 ? 1 : HELD, typename F> __device__ void by_size(uint32_t n, F f) const {
+    if constexpr (MOST < HELD) {
+      if (n > 32 * MOST)
+        return by_size<MOST + 1>(n, f);
+    }
+    f(std::integral_constant<int, MOST>());
+  }
+
   /* The masks of a chunk in float32. */
   template <kith_norm NORM>
   __device__ void filter(const float (&x)[HELD][D ? D : 1], uint32_t (&masks)[MASKS], float &nearest) const {
@@ -985,12 +995,12 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
   /* Writes the neighbours among the first n candidates of the queue to the rows: the lanes that hold neighbours
    * of a query write them side by side. CHECKED: float32 may not be enough, or not all pairs are to be
    * reported. */
-  template <bool CHECKED, kith_norm NORM>
+  template <bool CHECKED, kith_norm NORM, int MOST>
   __device__ void write_rows(const float (&x)[HELD][D ? D : 1], uint32_t n) {
-    uint32_t id[HELD];
-    uint32_t self[HELD]; /* the query that the candidate is */
+    uint32_t id[MOST];
+    uint32_t self[MOST]; /* the query that the candidate is */
 #pragma unroll
-    for (int p = 0; p < HELD; p++) {
+    for (int p = 0; p < MOST; p++) {
       bool exists = p * 32 + lane < n;
       id[p] = exists ? memory.queue_id[p * 32 + lane] : 0;
       uint32_t place = exists && own_row ? memory.queue_position[p * 32 + lane] - begin : UINT32_MAX;
@@ -1003,7 +1013,7 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
       read_query(t, q);
       uint32_t *row = memory.row_at[t];
 #pragma unroll
-      for (int p = 0; p < HELD; p++) {
+      for (int p = 0; p < MOST; p++) {
         float s = excess_in<NORM>(x[p], q, t);
         bool near = D > 0 && __float_as_int(s) < 0;
         if (CHECKED)
@@ -1036,9 +1046,9 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     if constexpr (OP == FILL) {
       in_norm([&](auto norm) {
         if (args.half || doubts)
-          write_rows<true, norm>(x, n);
+          write_rows<true, norm, HELD>(x, n);
         else
-          write_rows<false, norm>(x, n);
+          by_size(n, [&](auto most) { write_rows<false, norm, most>(x, n); });
       });
       return;
     }
@@ -1159,13 +1169,12 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
   }
 };
 
-/* Blocks that a multiprocessor is to hold at least. Counting is short on warps that could hide its latencies,
- * and does not need the registers; in more dimensions it does, and other spaces need some more. */
+/* Blocks that a multiprocessor is to hold at least. In few dimensions all but COLLECT are short on warps that
+ * could hide latencies, and do not need the registers; other spaces need some more. */
 constexpr int least_blocks(int dim, operation op, space_kind kind) {
-  return dim >= 1 && dim <= 3 && (op == COUNT || op == DEGREES) ? kind == OPEN_SPACE      ? 12
-                                                                  : kind == WRAPPED_SPACE ? 10
-                                                                                          : 8
-                                                                : 1;
+  if (dim < 1 || dim > 3 || op == COLLECT)
+    return 1;
+  return kind == OPEN_SPACE ? 12 : kind == WRAPPED_SPACE ? 10 : 8;
 }
 
 template <int D, typename T, int G, operation OP, space_kind KIND>
