@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const double SLACK = 1 + 0x1p-16;
@@ -57,7 +58,9 @@ static void cut_dimension(kith_grid *grid, uint32_t j, const kith_grid_spec *spe
     return;
   }
   grid->origin[j] = spec->low[d];
-  if (extent < side || !isfinite(spec->high[d] - spec->low[d]) || !isfinite(side)) {
+  /* The box may be narrow and the points so far apart all the same that their distance in cells is no number.
+   */
+  if (extent < side || !isfinite(extent) || !isfinite(side)) {
     grid->side[j] = extent;
     grid->inverse[j] = 0;
     grid->cells[j] = 1;
@@ -125,8 +128,27 @@ static double distance_left(kith_norm norm, double whole, double used) {
   return kith_norm_distance(norm, norm == KITH_NORM_MAX ? whole : whole - used);
 }
 
+/* The least size of pairs whose cells are so many steps apart in every dimension but the first. */
+static double nearest_size(const kith_grid *grid, kith_norm norm, const int16_t *offset) {
+  double nearest = 0;
+  for (uint32_t j = 1; j < grid->k; j++) {
+    double apart = abs(offset[j]);
+    nearest = kith_norm_add(norm, nearest, apart > 1 ? (apart - 1) * grid->side[j] / SLACK : 0);
+  }
+  return nearest;
+}
+
+int64_t kith_step_x_reach(const kith_grid *grid, const kith_step *step, kith_norm norm, double reach) {
+  double x_near =
+      distance_left(norm, kith_norm_size(norm, reach) * SLACK, nearest_size(grid, norm, step->offset));
+  if (x_near < 0)
+    return -1;
+  double x_reach = x_near * SLACK * grid->inverse[0] + 1;
+  return x_reach < grid->reach[0] ? (int64_t)x_reach : grid->reach[0];
+}
+
 /* Sizes that bound the pairs of a step: of those that surely belong, of what dimensions that are not cut may
- * add to them, and of those that may belong. */
+ * add to them; and the distance of those that may belong. */
 typedef struct step_bounds {
   kith_norm norm;
   double inside, uncut, reach;
@@ -135,24 +157,19 @@ typedef struct step_bounds {
 /* The step to the row at the given cell offsets (offset[0] is unused). Returns false if no pair can belong. */
 static bool make_step(kith_step *step, const kith_grid *grid, const int32_t *offset,
                       const step_bounds *bounds) {
-  double nearest = 0;
   double farthest = bounds->uncut;
   step->row = 0;
   for (uint32_t j = 1; j < grid->k; j++) {
     int32_t o = offset[j];
-    double apart = o < 0 ? -o : o;
-    double near = apart > 1 ? (apart - 1) * grid->side[j] / SLACK : 0;
-    double far = (apart + 1) * grid->side[j] * SLACK;
-    nearest = kith_norm_add(bounds->norm, nearest, near);
+    double far = (abs(o) + 1) * grid->side[j] * SLACK;
     farthest = kith_norm_add(bounds->norm, farthest, far);
     step->row += o * (int64_t)grid->stride[j];
     step->offset[j] = (int16_t)o;
   }
-  double x_near = distance_left(bounds->norm, bounds->reach, nearest);
-  if (x_near < 0)
+  int64_t x_reach = kith_step_x_reach(grid, step, bounds->norm, bounds->reach);
+  if (x_reach < 0)
     return false;
-  double x_reach = x_near * SLACK * grid->inverse[0] + 1;
-  step->x_reach = x_reach < grid->reach[0] ? (uint32_t)x_reach : grid->reach[0];
+  step->x_reach = (uint32_t)x_reach;
   double x_far = distance_left(bounds->norm, bounds->inside, farthest) / SLACK;
   if (grid->cells[0] == 1)
     step->x_inside = x_far >= grid->side[0] ? 0 : -1;
@@ -185,7 +202,7 @@ bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_
   step_bounds bounds = {.norm = predicate->norm,
                         .inside = predicate->limit * (1 - 0x1p-20),
                         .uncut = uncut_size(grid, spec, predicate->norm),
-                        .reach = kith_norm_size(predicate->norm, predicate->reach) * SLACK};
+                        .reach = predicate->reach};
   stencil->n_steps = 0;
   do {
     kith_step step = {0};

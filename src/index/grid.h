@@ -79,6 +79,10 @@ void kith_grid_make(kith_grid *grid, const kith_grid_spec *spec, const kith_pred
 bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_grid_spec *spec,
                        const kith_predicate *predicate);
 
+/* How many cells along the row the candidates of a step may lie from a query, at most, if none is farther than
+ * `reach`; -1: there are none. */
+int64_t kith_step_x_reach(const kith_grid *grid, const kith_step *step, kith_norm norm, double reach);
+
 #ifdef __cplusplus
 }
 #endif

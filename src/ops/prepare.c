@@ -3,10 +3,12 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
+#include "plan/sample.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 kith_join_options kith_join_options_init(double eps) {
@@ -156,6 +158,28 @@ static const kith_lattice *lattice_to_wrap_into(const kith_join *j) {
   return j->placed[0].unwrapped || j->placed[1].unwrapped ? &j->space.lattice : NULL;
 }
 
+/* Where every query has its own limit: that of which most are not larger. */
+static double typical_limit(const kith_join *j) {
+  enum { SAMPLE = 1024 };
+  double limits[SAMPLE];
+  uint64_t n = j->a->n < SAMPLE ? j->a->n : SAMPLE;
+  for (uint64_t i = 0; i < n; i++)
+    limits[i] = j->limits[kith_sample_row(i, n, j->a->n)];
+  qsort(limits, n, sizeof *limits, kith_compare_doubles);
+  return n ? limits[n * 9 / 10] : 0;
+}
+
+/* Cells as a typical query wants them, where few have a far larger limit: those look at more of them. They may
+ * be smaller beside the largest reach than any that is planned, but not so small that there are too many rows.
+ */
+static void fit_cells(kith_grid_spec *spec, double times_smaller) {
+  static const double MOST_ROWS = 400;
+  spec->x_side /= times_smaller;
+  spec->row_side /= times_smaller;
+  while (spec->row_side < 1 && pow(2 * ceil(1 / spec->row_side) + 1, spec->k - 1) > MOST_ROWS)
+    spec->row_side *= 1.25;
+}
+
 static kith_status choose(kith_join *j) {
   if (j->on_gpu && j->options.algorithm != KITH_ALGORITHM_EGO)
     return take_grid_of_gpu(j);
@@ -170,7 +194,16 @@ static kith_status choose(kith_join *j) {
                             .brute = j->options.brute,
                             .no_reorder = j->options.no_reorder,
                             .no_sortidu = j->options.no_sortidu};
+  kith_predicate typical = j->predicate;
+  if (j->limits && !j->predicate.everything)
+    typical = kith_predicate_of(j->predicate.norm, typical_limit(j), j->a->dim);
+  bool has_larger = typical.reach > 0 && typical.reach < j->predicate.reach / 2;
+  if (has_larger)
+    question.predicate = &typical;
   kith_status status = kith_choose_grid(j->ctx, &question, &j->choice);
+  if (!status && has_larger)
+    fit_cells(&j->choice.spec, j->predicate.reach / typical.reach);
+  question.predicate = &j->predicate;
   if (!status)
     status = kith_join_choose_brute(j, &question);
   if (!status && !j->all_with_all)
@@ -569,8 +602,9 @@ kith_status kith_join_release(kith_join *j, kith_status status, kith_join_report
   mine->algorithm = kith_join_algorithm(j);
   if (!status && !j->on_gpu && j->options.algorithm == KITH_ALGORITHM_AUTO)
     kith_cuda_missed(j->ctx, count_points(j), mine->seconds_plan + mine->seconds_index + mine->seconds_join);
+  bool is_done = !status;
   status = kith_trace_close(j->ctx, status);
-  if (report && !status) {
+  if (report && is_done) { /* even if its trace could not be written */
     size_t size = report->struct_size < sizeof *mine ? report->struct_size : sizeof *mine;
     mine->struct_size = size;
     memcpy(report, mine, size);

@@ -28,12 +28,6 @@ static kith_status find_columns(kith_join *j) {
   return status;
 }
 
-static int compare_doubles(const void *a, const void *b) {
-  double x = *(const double *)a;
-  double y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Whether the kernel's rounding leaves few pairs in doubt: for products, nine tenths of the points of a sample
  * must be so close to the centre that the band is narrow beside eps. */
 static bool products_are_precise(const kith_join *j) {
@@ -53,7 +47,7 @@ static bool products_are_precise(const kith_join *j) {
     if (!isfinite(norms2[i]))
       norms2[i] = INFINITY;
   }
-  qsort(norms2, strata, sizeof *norms2, compare_doubles);
+  qsort(norms2, strata, sizeof *norms2, kith_compare_doubles);
   return (2.0 * packing->dim + 10) * 0x1p-24 * norms2[strata * 9 / 10] < j->predicate.limit / 8;
 }
 

@@ -49,19 +49,13 @@ typedef struct bounds {
 
 /* ---- the order of the dimensions ---- */
 
-static int compare_doubles(const void *a, const void *b) {
-  double x = *(const double *)a;
-  double y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static void sort_values(trial *t) {
   const kith_sample *sample = &t->sample;
   uint32_t n = t->n_values = sample->n_points < RANKED ? sample->n_points : RANKED;
   for (uint32_t j = 0; j < sample->n_dims; j++) {
     for (uint32_t i = 0; i < n; i++)
       t->values[j][i] = kith_sample_point(sample, (uint32_t)((uint64_t)i * sample->n_points / n), j);
-    qsort(t->values[j], n, sizeof **t->values, compare_doubles);
+    qsort(t->values[j], n, sizeof **t->values, kith_compare_doubles);
   }
 }
 

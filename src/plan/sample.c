@@ -147,7 +147,7 @@ void kith_sample_destroy(kith_sample *sample) {
   *sample = (kith_sample){0};
 }
 
-static int compare_doubles(const void *a, const void *b) {
+int kith_compare_doubles(const void *a, const void *b) {
   double x = *(const double *)a;
   double y = *(const double *)b;
   return (x > y) - (x < y);
@@ -169,7 +169,7 @@ static int compare_ranked(const void *a, const void *b) {
 static double column_middle(const few_rows *few, uint32_t c) {
   double values[MIDDLE_POINTS];
   uint32_t n = read_column(few, c, values);
-  qsort(values, n, sizeof *values, compare_doubles);
+  qsort(values, n, sizeof *values, kith_compare_doubles);
   return n ? values[n / 2] : 0;
 }
 
@@ -197,7 +197,7 @@ void kith_sample_quartiles(const kith_sample *sample, uint32_t j, double quartil
   uint32_t n = sample->n_points < VARIANCE_POINTS ? sample->n_points : VARIANCE_POINTS;
   for (uint32_t i = 0; i < n; i++)
     values[i] = kith_sample_point(sample, (uint32_t)((uint64_t)i * sample->n_points / n), j);
-  qsort(values, n, sizeof *values, compare_doubles);
+  qsort(values, n, sizeof *values, kith_compare_doubles);
   quartiles[0] = n ? values[n / 4] : 0;
   quartiles[1] = n ? values[n - 1 - n / 4] : 0;
 }

@@ -28,6 +28,9 @@ static inline double kith_sample_query(const kith_sample *sample, uint32_t q, ui
 /* The row drawn from stratum i of `strata`, for n >= strata. */
 uint64_t kith_sample_row(uint64_t i, uint64_t strata, uint64_t n);
 
+/* For qsort. */
+int kith_compare_doubles(const void *a, const void *b);
+
 /* Orders all columns by falling variance (or leaves them as they are), and finds the middle of each: the median
  * of some rows, which far outliers do not move. Both arrays have room for points->dim. */
 kith_status kith_sample_columns(kith_context *ctx, const kith_points *points, bool reorder, uint32_t *columns,

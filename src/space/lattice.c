@@ -41,12 +41,12 @@ static void reduce(double v[3][3], int i, int j) {
     v[i][c] -= turns * v[j][c];
 }
 
-/* The smallest distance between opposite faces. */
+/* The smallest distance between opposite faces. Ratios of lengths, so that no product of them overflows. */
 static double skewed_height(double v[3][3]) {
-  double area_a = sqrt(v[1][1] * v[2][2] * (v[1][1] * v[2][2]) + v[1][0] * v[2][2] * (v[1][0] * v[2][2]) +
-                       (v[1][0] * v[2][1] - v[1][1] * v[2][0]) * (v[1][0] * v[2][1] - v[1][1] * v[2][0]));
-  double height_a = v[0][0] * (v[1][1] * v[2][2] / area_a);
-  double height_b = v[1][1] * (v[2][2] / sqrt(v[2][2] * v[2][2] + v[2][1] * v[2][1]));
+  double b_x = v[1][0] / v[1][1];
+  double c_y = v[2][1] / v[2][2];
+  double height_a = v[0][0] / hypot(hypot(1, b_x), b_x * c_y - v[2][0] / v[2][2]);
+  double height_b = v[1][1] / hypot(1, c_y);
   return fmin(fmin(height_a, height_b), v[2][2]);
 }
 
@@ -60,8 +60,10 @@ static kith_status make_vectors(kith_context *ctx, double v[3][3], kith_lattice 
   if (straight)
     return make_straight(ctx, (double[]){v[0][0], v[1][1], v[2][2]}, 3, lattice);
   if (!(v[0][0] > 0 && v[1][1] > 0 && v[2][2] > 0))
-    return refuse(ctx,
-                  "has no volume: vectors with angles must have positive lengths x, y and z along the axes");
+    return refuse(
+        ctx,
+        "has no volume: vectors with angles must have positive lengths x, y and z along the axes. Where an "
+        "axis is open, give it a vector so long that nothing meets its image");
   reduce(v, 2, 1);
   reduce(v, 2, 0);
   reduce(v, 1, 0);
@@ -108,7 +110,8 @@ kith_status kith_lattice_make(kith_context *ctx, const double *box, uint32_t n, 
   bool vectors = dim == 3 && n == 9;
   for (uint32_t i = 0; i < n && !vectors; i++)
     if (box[i] < 0)
-      return refuse(ctx, "has a negative length; 0 means an open axis");
+      return refuse(ctx, dim == 3 && n == 6 && i >= 3 ? "has a negative angle"
+                                                      : "has a negative length; 0 means an open axis");
   if (n == dim)
     return make_straight(ctx, box, dim, lattice);
   if (dim == 3 && n == 6)

@@ -2,6 +2,7 @@
  * calls with each other, and the same bytes whatever runs them. */
 #include "support.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -444,4 +445,115 @@ void test_pairs_at_eps(void) {
     cloud_free(&c);
   }
   kith_context_destroy(ctx);
+}
+
+/* ---- numbers at the ends of their range ---- */
+
+static void check_with_all(const cloud *c, kith_join_options options, unsigned number) {
+  static const char *const ISAS[] = {"scalar", "avx2", "avx512"};
+  for (int m = 0; m < 3; m++) {
+    kith_context *ctx = context_new(ISAS[m], 1, 64 << 20);
+    if (ctx)
+      check_join(ctx, c, c, options, number);
+    kith_context_destroy(ctx);
+  }
+}
+
+/* A point lies beyond the range of float32, along an axis that is open. */
+static void check_far_point(unsigned number) {
+  static const double box[] = {0, 1, 1, 1};
+  uint64_t rng = number;
+  uint32_t dim = 2 + (uint32_t)random_below(&rng, 3);
+  cloud c = cloud_new(2 + random_below(&rng, 6), dim, KITH_F64);
+  for (uint64_t i = 0; i < c.points.n; i++)
+    for (uint32_t d = 0; d < dim; d++)
+      cloud_set(&c, i, d, random_unit(&rng));
+  cloud_set(&c, 0, 0, (random_below(&rng, 4) ? 1 : -1) * (random_below(&rng, 2) ? 1e39 : 1e200));
+  double eps = random_below(&rng, 4) ? 0.05 + 0.4 * random_unit(&rng) : 0.5;
+  kith_join_options options = kith_join_options_init(eps);
+  options.box = box;
+  options.n_box = dim;
+  options.index_dims = random_below(&rng, 3) ? 0 : 1 + (uint32_t)random_below(&rng, dim);
+  check_with_all(&c, options, number);
+  cloud_free(&c);
+}
+
+/* Boxes with angles, of sides whose products have no place in a double. */
+static void check_skewed_sizes(double size) {
+  double box[] = {0.3 * size, 0, 0, 0.1 * size, size, 0, 0.02 * size, 0.3 * size, size};
+  uint64_t rng = 1;
+  cloud c = cloud_new(60, 3, KITH_F64);
+  for (uint64_t i = 0; i < c.points.n; i++)
+    for (uint32_t d = 0; d < 3; d++)
+      cloud_set(&c, i, d, size * random_unit(&rng));
+  kith_join_options options = kith_join_options_init(0.14 * size);
+  options.box = box;
+  options.n_box = 9;
+  check_with_all(&c, options, 0);
+  kith_context *ctx = context_new(NULL, 1, 64 << 20);
+  uint64_t pairs;
+  options.eps = 0.16 * size;
+  CHECK(kith_join_count(ctx, &c.points, NULL, &options, &pairs, NULL) == KITH_ERR_ARGUMENT,
+        "more than half of the height of a box of size %g", size);
+  kith_context_destroy(ctx);
+  cloud_free(&c);
+}
+
+/* Points so far apart that their differences overflow, and others, on both sides of where that begins, that are
+ * neighbours. */
+static void check_wide_sets(kith_metric metric, kith_algorithm algorithm) {
+  double edge = DBL_MAX - 1e308;
+  cloud c = cloud_new(40, 1, KITH_F64);
+  for (uint64_t i = 0; i < c.points.n; i++)
+    cloud_set(&c, i, 0, -1e308 + (double)i * 1e302);
+  cloud_set(&c, 37, 0, 1.5e308);
+  cloud_set(&c, 38, 0, edge - 3e299);
+  cloud_set(&c, 39, 0, edge + 3e299);
+  kith_join_options options = kith_join_options_init(1e300);
+  options.metric = metric;
+  options.algorithm = algorithm;
+  check_with_all(&c, options, 0);
+  cloud_free(&c);
+}
+
+void test_extremes(void) {
+  for (unsigned number = 0; number < 300; number++)
+    check_far_point(number);
+  for (int power = -120; power <= 120; power += 30)
+    check_skewed_sizes(pow(10, power));
+  for (int metric = KITH_MANHATTAN; metric <= KITH_CHEBYSHEV; metric++)
+    for (int algorithm = KITH_ALGORITHM_AUTO; algorithm <= KITH_ALGORITHM_EGO; algorithm++)
+      check_wide_sets((kith_metric)metric, (kith_algorithm)algorithm);
+}
+
+/* ---- radii of their own ---- */
+
+/* Most are small, a few are as large as the set: cells are made for the many. */
+void test_radii(void) {
+  static const double box[] = {1, 1, 1};
+  for (unsigned number = 0; number < 40; number++) {
+    uint64_t rng = number;
+    cloud c = cloud_new(1500, 1 + number % 4, number % 2 ? KITH_F64 : KITH_F32);
+    double *radii = malloc(c.points.n * sizeof *radii);
+    if (!radii)
+      abort();
+    for (uint64_t i = 0; i < c.points.n; i++) {
+      for (uint32_t d = 0; d < c.points.dim; d++)
+        cloud_set(&c, i, d, random_unit(&rng));
+      radii[i] = fmin(0.002 * pow(random_unit(&rng) + 1e-9, number % 3 ? -0.7 : -0.2), 0.49);
+    }
+    radii[random_below(&rng, c.points.n)] = number % 5 ? 0.49 : 0;
+    kith_join_options options = kith_join_options_init(0);
+    options.eps_of = radii;
+    options.metric = number % 7 == 3 ? KITH_MANHATTAN : number % 7 == 5 ? KITH_CHEBYSHEV : KITH_EUCLIDEAN;
+    if (options.metric == KITH_EUCLIDEAN && c.points.dim <= 3 && number % 4 < 2) {
+      options.box = box;
+      options.n_box = c.points.dim;
+    }
+    kith_context *ctx = context_new(NULL, 1 + number % 3, 64 << 20);
+    check_join(ctx, &c, &c, options, number);
+    kith_context_destroy(ctx);
+    free(radii);
+    cloud_free(&c);
+  }
 }

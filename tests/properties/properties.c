@@ -10,6 +10,8 @@ int main(void) {
   test_answers();
   test_random_joins();
   test_pairs_at_eps();
+  test_extremes();
+  test_radii();
   test_no_context();
   test_cancel();
   test_failing_allocations();

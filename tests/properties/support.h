@@ -66,6 +66,8 @@ void collected_free(collected *all);
 void test_answers(void);
 void test_random_joins(void);
 void test_pairs_at_eps(void);
+void test_extremes(void);
+void test_radii(void);
 void test_no_context(void);
 void test_cancel(void);
 void test_failing_allocations(void);

@@ -181,9 +181,11 @@ static double center_on_moved(kith_lane *lane) {
   return sqrt(square) * (1 + 0x1p-20) + 0x1p-26 * rounding + lane->spread + lane->fold_spread;
 }
 
-/* Coordinate c of a query as it is staged. */
+/* Coordinate c of a query as it is staged. Queries that are not near may lie anywhere along an open axis, but
+ * never at infinity, where padding is: what the filter adds up must be a number. */
 static float staged(const kith_lane *lane, uint32_t c, double x) {
-  return (float)((x + lane->shift[c]) - lane->origin[c]);
+  const double FARTHEST = 0x1p126;
+  return (float)fmin(fmax((x + lane->shift[c]) - lane->origin[c], -FARTHEST), FARTHEST);
 }
 
 /* The queries, moved, as floats. */

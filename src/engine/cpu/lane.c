@@ -322,12 +322,22 @@ static kith_run run_of_step(kith_lane *lane, uint32_t s) {
   kith_cursor *cursor = &lane->cursors[s];
   if (cursor->cell == cursor->cell_end)
     return (kith_run){0};
-  uint32_t low = queries->x_first > step->x_reach ? queries->x_first - step->x_reach : 0;
-  uint64_t high = (uint64_t)queries->x_last + step->x_reach;
+  bool own_reach = lane->task->limits; /* that of the tile: the next one may reach back farther */
+  int64_t x_reach = own_reach
+                        ? kith_step_x_reach(candidates->grid, step, lane->predicate.norm, lane->predicate.reach)
+                        : step->x_reach;
+  if (x_reach < 0)
+    return (kith_run){0};
+  uint64_t low = queries->x_first > x_reach ? queries->x_first - (uint64_t)x_reach : 0;
+  uint64_t high = (uint64_t)queries->x_last + (uint64_t)x_reach;
   const uint32_t *x = candidates->cell_x;
-  cursor->cell = gallop_cells(x, cursor->cell, cursor->cell_end, low);
-  uint32_t last = cursor->last = gallop_cells(x, cursor->last, cursor->cell_end, high + 1);
-  kith_run run = {.begin = candidates->cell_start[cursor->cell], .end = candidates->cell_start[last]};
+  uint32_t first = gallop_cells(x, cursor->cell, cursor->cell_end, low);
+  uint32_t last = gallop_cells(x, cursor->last, cursor->cell_end, high + 1);
+  if (!own_reach) {
+    cursor->cell = first;
+    cursor->last = last;
+  }
+  kith_run run = {.begin = candidates->cell_start[first], .end = candidates->cell_start[last]};
   run.inside_begin = run.inside_end = run.end;
   if (step->x_inside < 0 || !lane->tile_accepts)
     return run;
@@ -339,7 +349,7 @@ static kith_run run_of_step(kith_lane *lane, uint32_t s) {
     inside_high = (int64_t)fmin((double)inside_high, floor(grid->before[0] + grid->even[0]) - 1);
   }
   if (inside_low <= inside_high) {
-    uint32_t from = gallop_cells(x, cursor->cell, last, inside_low > 0 ? (uint64_t)inside_low : 0);
+    uint32_t from = gallop_cells(x, first, last, inside_low > 0 ? (uint64_t)inside_low : 0);
     uint32_t to = gallop_cells(x, from, last, (uint64_t)inside_high + 1);
     run.inside_begin = candidates->cell_start[from];
     run.inside_end = candidates->cell_start[to];
