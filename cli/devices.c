@@ -4,6 +4,7 @@
 #include "kith.h"
 #include "report.h"
 #include "session.h"
+#include "signals.h"
 
 static int calibrate(const cli_options *options) {
   kith_context *ctx;
@@ -11,9 +12,13 @@ static int calibrate(const cli_options *options) {
   kith_context_options context = kith_context_options_init();
   context.threads = (uint32_t)options->threads;
   kith_status status = kith_context_create(&context, &ctx);
+  signals_watch(ctx);
   if (!status)
     status = kith_calibrate(ctx, &speeds);
-  int code = status ? cli_fail(session_exit_code(status, true), "%s", kith_message(ctx)) : CLI_OK;
+  signals_watch(NULL);
+  int code = !status            ? CLI_OK
+             : signals_caught() ? signals_fail(NULL)
+                                : cli_fail(session_exit_code(status, true), "%s", kith_message(ctx));
   json_t *list = options->json && !code ? json_array() : NULL;
   for (uint32_t i = 0; i < speeds.n; i++) {
     const kith_speed *s = &speeds.list[i];

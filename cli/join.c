@@ -19,10 +19,6 @@ typedef struct outcome {
   double total_seconds;
 } outcome;
 
-static bool pairs_to_stdout(const cli_options *options) {
-  return options->what == KITH_PAIRS && (!options->output || strcmp(options->output, "-") == 0);
-}
-
 static kith_status run_degrees(session *s, const kith_join_options *join, outcome *found) {
   uint64_t *degrees = malloc((s->a->n + 1) * sizeof *degrees);
   if (!degrees)
@@ -47,7 +43,7 @@ static kith_status run(session *s, const cli_options *options, outcome *found) {
   kith_join_options join = session_join_options(s, options);
   *found = (outcome){.report = kith_join_report_init()};
   if (options->output || options->what == KITH_PAIRS) {
-    found->output = pairs_to_stdout(options) ? NULL : options->output;
+    found->output = session_writes_stdout(options) ? NULL : options->output;
     return kith_join_write(s->ctx, s->a, s->b, &join, (kith_what)options->what,
                            found->output ? found->output : "-", &found->report);
   }
@@ -183,13 +179,14 @@ static void print_summary(const session *s, const cli_options *options, const ou
 }
 
 static int tell(const session *s, const cli_options *options, const outcome *found) {
-  FILE *out = pairs_to_stdout(options) ? stderr : stdout;
+  FILE *out = session_writes_stdout(options) ? stderr : stdout;
   char text[TEXT_BYTES];
   text_count(text, found->report.invalid_rows);
-  if (found->report.invalid_rows > 0 && !options->quiet)
+  bool in_words = !options->quiet && !(options->json && out == stderr); /* JSON has it all, and the stream */
+  if (found->report.invalid_rows > 0 && in_words)
     fprintf(stderr, "kith: left out %s row%s with %s (--skip-invalid)\n", text, plural(text),
             space_invalid_rows(options));
-  for (uint32_t i = 0; i < found->report.n_engines && !options->quiet; i++)
+  for (uint32_t i = 0; i < found->report.n_engines && in_words; i++)
     if (found->report.engines[i].failure[0])
       fprintf(stderr, "kith: the engine %s gave up, the others finished: %s\n", found->report.engines[i].name,
               found->report.engines[i].failure);
@@ -215,13 +212,13 @@ int command_join(const cli_options *options) {
     goto done;
   s.checkpoint = options->checkpoint;
   kith_status status = run(&s, options, &found);
-  if (status) {
-    code = session_fail(&s, status, true);
-    goto done;
+  if (found.report.engine) { /* it is done; all that may have failed is its trace */
+    progress_clear(&s.progress);
+    found.total_seconds = session_clock() - s.began;
+    code = cli_finish_stdout(tell(&s, options, &found), found.output);
   }
-  progress_clear(&s.progress);
-  found.total_seconds = session_clock() - s.began;
-  code = cli_finish_stdout(tell(&s, options, &found), found.output);
+  if (status)
+    code = session_fail(&s, status, true);
 done:
   session_close(&s);
   return code;

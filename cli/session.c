@@ -2,12 +2,12 @@
 #include "session.h"
 
 #include "errors.h"
+#include "paths.h"
 #include "signals.h"
 #include "space.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +18,11 @@ double session_clock(void) {
 }
 
 static bool is_stdin(const char *path) { return strcmp(path, "-") == 0; }
+
+bool session_writes_stdout(const cli_options *options) {
+  const char *output = options->output;
+  return output ? strcmp(output, "-") == 0 || strcmp(output, "/dev/stdout") == 0 : options->what == KITH_PAIRS;
+}
 
 const char *session_file_name(const kith_file *file) {
   return is_stdin(kith_file_path(file)) ? "standard input" : kith_file_path(file);
@@ -60,6 +65,20 @@ static int fail_file(const session *s, int code, const kith_file *file, const ch
                   hint);
 }
 
+/* The file that a message is about. The library knows its inputs as a and b; the user knows them as files, and
+ * may have given such a name to something else. */
+static const kith_file *file_of_message(const session *s, kith_status status, const char *message) {
+  const char *folder = s->options ? s->options->checkpoint : NULL;
+  const char *trace = s->options ? s->options->trace : NULL;
+  if (strncmp(message, "a: ", 3) != 0 && strncmp(message, "b: ", 3) != 0)
+    return NULL;
+  char name[] = {message[0], '\0'};
+  if (status != KITH_ERR_POINTS &&
+      ((folder && strcmp(folder, name) == 0) || (trace && strcmp(trace, name) == 0)))
+    return NULL;
+  return message[0] == 'a' ? s->file_a : s->file_b;
+}
+
 int session_fail(session *s, kith_status status, bool writing) {
   progress_clear(&s->progress);
   /* Once a signal came, whatever failed next failed because of it. */
@@ -69,10 +88,7 @@ int session_fail(session *s, kith_status status, bool writing) {
   const char *message = s->ctx ? kith_message(s->ctx) : "";
   if (!*message)
     message = status == KITH_ERR_MEMORY ? "out of memory" : kith_status_name(status);
-  /* The library knows its inputs as a and b; the user knows them as files. */
-  const kith_file *file = !strncmp(message, "a: ", 3)   ? s->file_a
-                          : !strncmp(message, "b: ", 3) ? s->file_b
-                                                        : NULL;
+  const kith_file *file = file_of_message(s, status, message);
   const char *hint = status == KITH_ERR_POINTS ? " (--skip-invalid)" : "";
   if (file)
     return fail_file(s, code, file, message + 3, hint);
@@ -82,8 +98,7 @@ int session_fail(session *s, kith_status status, bool writing) {
 static kith_status create_context(session *s, const cli_options *options) {
   static const char *const engines[] = {"auto", "cpu", "cuda", "hybrid"};
   /* Pairs on the same terminal as the progress line would be torn apart by it. */
-  bool pairs_on_terminal =
-      options->what == KITH_PAIRS && isatty(STDOUT_FILENO) && (!options->output || is_stdin(options->output));
+  bool pairs_on_terminal = isatty(STDOUT_FILENO) && session_writes_stdout(options);
   s->progress.wanted = !options->quiet && !pairs_on_terminal && isatty(STDERR_FILENO);
   kith_context_options context = kith_context_options_init();
   context.threads = (uint32_t)options->threads;
@@ -168,13 +183,6 @@ kith_join_options session_join_options(const session *s, const cli_options *opti
   return join;
 }
 
-/* Whether two names lead to one file. */
-static bool is_same_file(const char *a, const char *b) {
-  struct stat of_a, of_b;
-  return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev &&
-         of_a.st_ino == of_b.st_ino;
-}
-
 /* What is written in batches, to a file, can be recorded. */
 static int check_checkpoint(const cli_options *options, const char *command) {
   if (!options->checkpoint)
@@ -184,7 +192,7 @@ static int check_checkpoint(const cli_options *options, const char *command) {
     return cli_usage(command,
                      "--checkpoint needs --what neighbors or pairs: a count or degrees are not written in "
                      "batches");
-  if (!options->output || is_stdin(options->output))
+  if (!options->output || session_writes_stdout(options))
     return cli_usage(command, "--checkpoint needs a file to write: add -o FILE");
   return CLI_OK;
 }
@@ -217,13 +225,15 @@ int session_check_join(const cli_options *options, const char *command, int firs
   if (options->what == KITH_COUNT && options->output)
     return cli_usage(command, "-o needs a result to write: add --what degrees, neighbors or pairs");
   for (int i = first; options->output && i < options->n_arguments; i++)
-    if (is_same_file(options->arguments[i], options->output))
+    if (paths_would_replace(options->output, options->arguments[i]))
       return cli_usage(command, "-o %s would replace the points that it is made from", options->output);
   for (int i = first; options->trace && i < options->n_arguments; i++)
-    if (is_same_file(options->arguments[i], options->trace))
+    if (paths_would_replace(options->trace, options->arguments[i]))
       return cli_usage(command, "--trace %s would replace the points that are joined", options->trace);
-  if (options->trace && options->output && strcmp(options->trace, options->output) == 0)
+  if (options->trace && options->output && paths_are_one(options->trace, options->output))
     return cli_usage(command, "--trace and -o name the same file, %s", options->trace);
+  if (options->trace && is_stdin(options->trace))
+    return cli_usage(command, "--trace needs a file to write, not '-'");
   if (options->what < KITH_NEIGHBORS && (options->distances || options->sorted))
     return cli_usage(command, "--%s needs --what neighbors or pairs",
                      options->distances ? "distances" : "sorted");

@@ -28,6 +28,9 @@ double session_clock(void);
 int session_open(session *s, const cli_options *options, const char *path_a, const char *path_b);
 void session_close(session *s);
 
+/* Whether the result itself goes to standard output. */
+bool session_writes_stdout(const cli_options *options);
+
 /* The exit code for a status; writing: what failed was to be written, not read. */
 int session_exit_code(kith_status status, bool writing);
 

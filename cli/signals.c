@@ -18,13 +18,23 @@ static void stop(int number) {
     kith_cancel(ctx);
 }
 
-void signals_install(void) {
+static void catch (int number) {
   /* No SA_RESTART: a read that waits for standard input has to notice. */
   struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
-  sigaction(SIGHUP, &action, NULL);
+  sigaction(number, &action, NULL);
+}
+
+static bool is_ignored(int number) {
+  struct sigaction inherited;
+  return sigaction(number, NULL, &inherited) == 0 && inherited.sa_handler == SIG_IGN;
+}
+
+void signals_install(void) {
+  catch (SIGINT);
+  catch (SIGTERM);
+  if (!is_ignored(SIGHUP)) /* as nohup wants it */
+    catch (SIGHUP);
   signal(SIGPIPE, SIG_IGN); /* these two: the write fails instead, and says so */
   signal(SIGXFSZ, SIG_IGN);
 }

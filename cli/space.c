@@ -25,7 +25,7 @@ bool space_radius_is_listed(const cli_options *options) {
   size_t length = strlen(options->eps_column);
   for (const char *word = options->columns; *word; word += *word == ',') {
     size_t n = strcspn(word, ",");
-    if (n == length && strncasecmp(word, options->eps_column, n) == 0)
+    if (n == length && strncmp(word, options->eps_column, n) == 0)
       return true;
     word += n;
   }
@@ -46,21 +46,32 @@ static bool is_part(const session *s, uint32_t c) {
   return name && strchr(name, '[');
 }
 
-/* The place of the column of the radii among those that were opened; dim: there is none. Numbers count columns
- * of the file, which are those opened only if each has one value. */
+/* The opened column that has a name, by one way to compare them; dim: there is none. */
+static uint32_t named_column(const session *s, const char *wanted, int (*compare)(const char *, const char *)) {
+  uint32_t dim = s->a->dim;
+  for (uint32_t c = 0; c < dim; c++) {
+    const char *name = kith_file_column(s->file_a, c);
+    if (name && compare(name, wanted) == 0)
+      return c;
+  }
+  return dim;
+}
+
+/* The place of the column of the radii among those that were opened; dim: there is none. FITS has names in any
+ * case. Numbers count columns of the file, which are those opened only if each has one value. */
 static uint32_t radius_column(const session *s, const cli_options *options) {
   uint32_t dim = s->a->dim;
   uint64_t number;
   if (options->columns)
     return is_part(s, dim - 1) ? dim : dim - 1;
+  uint32_t named = named_column(s, options->eps_column, strcmp);
+  if (named == dim)
+    named = named_column(s, options->eps_column, strcasecmp);
   bool parts = false;
-  for (uint32_t c = 0; c < dim; c++) {
-    const char *name = kith_file_column(s->file_a, c);
-    if (name && strcasecmp(name, options->eps_column) == 0)
-      return c;
+  for (uint32_t c = 0; c < dim; c++)
     parts |= is_part(s, c);
-  }
-  return !parts && value_count(options->eps_column, &number) && number < dim ? (uint32_t)number : dim;
+  bool is_number = !parts && value_count(options->eps_column, &number) && number < dim;
+  return named < dim || !is_number ? named : (uint32_t)number;
 }
 
 static const char *at(const kith_points *points, uint64_t row, uint32_t column) {
@@ -108,11 +119,16 @@ static bool listed_column(const char *list, uint32_t item, char *out, size_t siz
   return value_count(out, &number);
 }
 
+/* The opened column that dimension c of a file's points is: one farther behind that of the radii. */
+static uint32_t opened_column(const session *s, const kith_file *file, uint32_t c) {
+  bool has_dropped = file == s->file_a && s->space && s->a == &s->space->points;
+  return has_dropped && c >= s->space->radius ? c + 1 : c;
+}
+
 void space_column_name(const session *s, const kith_file *file, uint32_t c, char *out, size_t size) {
   bool is_a = file == s->file_a;
   const cli_options *options = s->options;
-  if (is_a && s->space && s->space->eps_of && s->a == &s->space->points && c >= s->space->radius)
-    c++;
+  c = opened_column(s, file, c);
   const char *name = kith_file_column(file, c);
   const char *list = !is_a && options->columns_b ? options->columns_b : options->columns;
   if (name)
@@ -183,7 +199,7 @@ static int read_box(struct space_parts *parts, const char *text) {
 
 /* Which of x, y and z dimension c of A is; 3: none of them. */
 static uint32_t axis_of(const session *s, uint32_t c) {
-  const char *name = kith_file_column(s->file_a, c);
+  const char *name = kith_file_column(s->file_a, opened_column(s, s->file_a, c));
   return name && name[0] >= 'x' && name[0] <= 'z' && name[1] == '\0' ? (uint32_t)(name[0] - 'x') : 3;
 }
 

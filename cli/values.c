@@ -8,7 +8,7 @@
 #include <string.h>
 
 bool value_real(const char *text, double *out) {
-  if (!*text || isspace((unsigned char)*text))
+  if (!*text || isspace((unsigned char)*text) || strpbrk(text, "xX"))
     return false;
   char *end;
   *out = strtod(text, &end);

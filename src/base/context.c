@@ -145,6 +145,15 @@ static kith_status choose_isa(kith_context *ctx, const char *name) {
   return KITH_OK;
 }
 
+static kith_status check_options(kith_context *ctx, const kith_context_options *options) {
+  enum { MOST_THREADS = 4096 };
+  if (options && options->struct_size == 0)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "the options say nothing: begin with kith_context_options_init()");
+  if (ctx->threads > MOST_THREADS)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "%u threads are too many: at most %d", ctx->threads, MOST_THREADS);
+  return KITH_OK;
+}
+
 kith_status kith_context_create(const kith_context_options *options, kith_context **out) {
   kith_context_options opt = kith_context_options_init();
   if (options)
@@ -159,10 +168,15 @@ kith_status kith_context_create(const kith_context_options *options, kith_contex
       opt.memory_bytes ? opt.memory_bytes : (uint64_t)(BUDGET_SHARE * (double)kith_system_memory_free());
   ctx->progress = opt.progress;
   ctx->progress_user = opt.progress_user;
-  kith_status status = choose_engine(ctx, opt.engine);
+  kith_status status = check_options(ctx, options);
+  if (!status)
+    status = choose_engine(ctx, opt.engine);
   if (!status)
     status = choose_devices(ctx, &opt);
-  return status ? status : choose_isa(ctx, opt.isa);
+  if (!status)
+    status = choose_isa(ctx, opt.isa);
+  ctx->is_useless = status != KITH_OK;
+  return status;
 }
 
 void kith_context_destroy(kith_context *ctx) {
@@ -191,7 +205,7 @@ const char *kith_isa(const kith_context *ctx) { return ctx ? kith_isa_name(ctx->
 uint32_t kith_threads(const kith_context *ctx) { return ctx ? ctx->threads : 0; }
 
 kith_status kith_call_begin(kith_context *ctx) {
-  if (!ctx)
+  if (!ctx || ctx->is_useless) /* its message stays */
     return KITH_ERR_ARGUMENT;
   ctx->message[0] = '\0';
   atomic_store(&ctx->memory.peak, atomic_load(&ctx->memory.used) + atomic_load(&ctx->memory.results));

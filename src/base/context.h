@@ -58,6 +58,7 @@ struct kith_context {
   double fraction_span;
   double fraction_resumed; /* what earlier calls did */
   const char *stage;
+  bool is_useless; /* it could not be made as it was asked for: it holds only the message */
   char message[1024];
 };
 

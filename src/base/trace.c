@@ -127,7 +127,7 @@ kith_status kith_trace_close(kith_context *ctx, kith_status status) {
     write_trace(trace, trace->file.out);
   int error = kith_replace_close(&trace->file, !status);
   if (!status && error)
-    status = fail_trace(ctx, trace, error, "; the join was done, and its output is complete");
+    status = fail_trace(ctx, trace, error, "; the join itself is done");
   ctx->trace = NULL;
   pthread_mutex_destroy(&trace->lock);
   kith_free(trace);

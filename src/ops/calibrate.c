@@ -118,6 +118,12 @@ static void make_points(float *values, uint64_t n) {
   }
 }
 
+/* What stops the call that measures stops what it measures. */
+static int stop_with(void *measuring, const kith_progress *progress) {
+  (void)progress;
+  return kith_cancelled(measuring);
+}
+
 /* The fastest of three runs; the first one wakes everything up. */
 static kith_status time_table(kith_context *engine, const kith_points *points, double eps, kith_speed *speed) {
   kith_join_options options = kith_join_options_init(eps);
@@ -125,6 +131,8 @@ static kith_status time_table(kith_context *engine, const kith_points *points, d
   for (int run = 0; run < 3; run++) {
     kith_join_report report = kith_join_report_init();
     kith_table *table;
+    if (stop_with(engine->progress_user, NULL))
+      return KITH_ERR_CANCELLED;
     kith_status status = kith_join_table(engine, points, NULL, &options, &table, &report);
     if (status)
       return status;
@@ -140,6 +148,8 @@ static kith_status measure_engine(kith_context *ctx, const char *name, float *va
   options.engine = name;
   options.threads = ctx->threads;
   options.memory_bytes = ctx->memory.limit;
+  options.progress = stop_with;
+  options.progress_user = ctx;
   kith_context *engine = NULL;
   kith_status status = kith_context_create(&options, &engine);
   for (int r = 0; r < REFERENCES && !status; r++) {
@@ -147,7 +157,7 @@ static kith_status measure_engine(kith_context *ctx, const char *name, float *va
     kith_speed *speed = &speeds->list[speeds->n++];
     *speed = (kith_speed){.dim = references[r].dim, .points = points.n};
     snprintf(speed->engine, sizeof speed->engine, "%s", name);
-    status = kith_cancelled(ctx) ? KITH_ERR_CANCELLED : time_table(engine, &points, references[r].eps, speed);
+    status = time_table(engine, &points, references[r].eps, speed);
   }
   if (status)
     kith_fail(ctx, status, "the engine %s: %s", name, kith_message(engine));

@@ -274,6 +274,8 @@ kith_status kith_file_open(kith_context *ctx, const char *path, const kith_file_
   if (!path || !out)
     return kith_fail(ctx, KITH_ERR_ARGUMENT,
                      "kith_file_open needs a path and a place for the file; one is NULL");
+  if (options && options->struct_size == 0)
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "the options say nothing: begin with kith_file_options_init()");
   kith_file_options opt = kith_file_options_init();
   if (options)
     memcpy(&opt, options, options->struct_size < sizeof opt ? options->struct_size : sizeof opt);
@@ -291,18 +293,19 @@ void kith_file_close(kith_file *file) {
   kith_free(file);
 }
 
-const kith_points *kith_file_points(const kith_file *file) { return &file->points; }
+const kith_points *kith_file_points(const kith_file *file) { return file ? &file->points : NULL; }
 
 const char *kith_file_column(const kith_file *file, uint32_t c) {
-  return c < file->names.n && file->names.name[c][0] ? file->names.name[c] : NULL;
+  return file && c < file->names.n && file->names.name[c][0] ? file->names.name[c] : NULL;
 }
 
-const char *kith_file_path(const kith_file *file) { return file->path; }
+const char *kith_file_path(const kith_file *file) { return file ? file->path : ""; }
 
-int kith_file_is_mapped(const kith_file *file) { return file->map != NULL; }
+int kith_file_is_mapped(const kith_file *file) { return file && file->map; }
 
 int kith_file_box(const kith_file *file, double box[9]) {
-  if (file->n_box > 0)
-    memcpy(box, file->box, (size_t)file->n_box * sizeof *box);
+  if (!file || file->n_box == 0)
+    return 0;
+  memcpy(box, file->box, (size_t)file->n_box * sizeof *box);
   return file->n_box;
 }

@@ -249,6 +249,11 @@ static int continue_kept(kith_output *output, const struct stat *info) {
   return ftruncate(output->fd, (off_t)output->written) == 0 ? 0 : errno;
 }
 
+/* Whether a file is ours: our own, or already that of the owner of the file that it will replace. */
+static bool is_ours(const struct stat *info, const struct stat *old) {
+  return info->st_uid == geteuid() || (old && geteuid() == 0 && info->st_uid == old->st_uid);
+}
+
 /* The name is no secret, so whatever has it must be a file of our own, and nobody else may be at work on it. */
 static int open_kept(kith_output *output) {
   struct stat old, info;
@@ -262,7 +267,7 @@ static int open_kept(kith_output *output) {
     return errno;
   if (fstat(output->fd, &info) != 0)
     return errno;
-  if (!S_ISREG(info.st_mode) || info.st_uid != geteuid() || info.st_nlink != 1)
+  if (!S_ISREG(info.st_mode) || !is_ours(&info, replaces ? &old : NULL) || info.st_nlink != 1)
     return EPERM;
   if (replaces)
     inherit_permissions(output->fd, &old);

@@ -28,8 +28,9 @@ static kith_status check_space(kith_context *ctx, const kith_join_options *optio
   if (!(options->radius >= 0 && isfinite(options->radius)))
     return kith_fail(ctx, KITH_ERR_ARGUMENT, "the radius is %g; it must be finite and greater than 0",
                      options->radius);
-  if (options->n_box && !options->box)
-    return kith_fail(ctx, KITH_ERR_ARGUMENT, "n_box is %u, but there is no box", options->n_box);
+  if ((options->n_box > 0) != (options->box != NULL))
+    return kith_fail(ctx, KITH_ERR_ARGUMENT, "n_box is %u, but there is %s box", options->n_box,
+                     options->box ? "a" : "no");
   if (options->n_box && options->metric != KITH_EUCLIDEAN)
     return kith_fail(ctx, KITH_ERR_ARGUMENT, "a periodic box needs the metric euclidean, not %s",
                      kith_metric_name(options->metric));

@@ -1,7 +1,8 @@
 /* Reads text: .csv (commas), .tsv (tabs), .txt and pipes (commas if the first line has one, else blanks).
  *
  * Line by line: blank lines and lines that begin with '#' are skipped; the first other line is a header if
- * one of the chosen fields in it is a word. Fields that are not chosen may hold anything. All lines must
+ * one of the chosen fields in it is a word, or if it is the one that pandas writes for columns without names:
+ * nothing, 0, 1, 2 ... Fields that are not chosen may hold anything. All lines must
  * have as many fields as the first. What a number is, number.h says.
  *
  * A regular file is parsed where it is mapped, and its lines are counted first, so the values are allocated
@@ -11,6 +12,7 @@
 
 #include <errno.h>
 #include <locale.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
@@ -218,6 +220,38 @@ static bool has_word(const text_reader *reader, slice line, const kith_columns *
   return has_field(reader, line, chosen, false);
 }
 
+/* Whether a line is what pandas writes above an index and columns without names: nothing, 0, 1, 2 ... */
+static bool is_numbered_header(const text_reader *reader, slice line) {
+  field_walk walk = walk_line(line, reader->delimiter);
+  slice index = next_field(&walk);
+  if (index.begin < index.end || !walk.more)
+    return false;
+  for (uint32_t number = 0; walk.more; number++) {
+    char text[16];
+    int length = snprintf(text, sizeof text, "%u", number);
+    slice field = next_field(&walk);
+    if (field.end - field.begin != length || memcmp(field.begin, text, (size_t)length) != 0)
+      return false;
+  }
+  return true;
+}
+
+/* Whether the line can only be a header, going by the chosen fields, or by all of them (NULL). */
+static bool is_header(const text_reader *reader, slice line, const kith_columns *chosen) {
+  return is_numbered_header(reader, line) || has_word(reader, line, chosen);
+}
+
+/* A column that a header gives no name is an index, as pandas writes it, rather than a coordinate. */
+static kith_status check_named(const text_reader *reader, const kith_names *names) {
+  for (uint32_t i = 0; i < names->n && !reader->input->columns; i++)
+    if (names->name[i][0] == '\0')
+      return kith_fail(reader->input->ctx, KITH_ERR_FORMAT,
+                       "%s: column %u has no name in the header, like an index: choose the columns that are "
+                       "coordinates",
+                       reader->input->name, i);
+  return KITH_OK;
+}
+
 /* Splits a line into names. The block holds as many pointers as fields, then the texts. */
 static kith_status split_names(const text_reader *reader, slice line, kith_names *names) {
   uint64_t bytes = reader->n_fields * (sizeof(char *) + 1) + (uint64_t)(line.end - line.begin);
@@ -253,19 +287,21 @@ static kith_status set_columns(text_reader *reader, const kith_columns *chosen) 
   return KITH_OK;
 }
 
-/* Takes names and columns from `header`, a comment or the first line. *fits says whether `line`, the first
- * line, can then be a row: all its chosen fields are numbers. A header that does not serve is no failure
- * here, but a status with a message. */
+/* Takes names and columns from `header`, a comment or the first line; tells whether `line`, the first line, is
+ * then a row. The names are kept where that is as it should be: a row below a comment, no row where the line is
+ * the header. A header that does not serve is no failure here, but a status with a message. */
 static kith_status try_header(text_reader *reader, const slice *header, slice line, kith_columns *chosen,
-                              bool *fits) {
+                              bool *is_row) {
   kith_names names = {0};
   kith_status status = header ? split_names(reader, *header, &names) : KITH_OK;
   if (!status)
     status = kith_columns_choose(reader->input, header ? &names : NULL, reader->n_fields, chosen);
-  *fits = !status && !has_word(reader, line, chosen);
+  *is_row = !status && !is_header(reader, line, chosen);
   bool is_comment = header && header->begin != line.begin;
-  if (!status && header && is_comment == *fits)
+  if (!status && header && is_comment == *is_row)
     status = kith_names_pick(reader->input->ctx, &names, chosen, &reader->file->names);
+  if (!status && !*is_row && !is_comment)
+    status = check_named(reader, &names);
   kith_free(names.name);
   return status;
 }
@@ -283,7 +319,7 @@ static kith_status begin_table(text_reader *reader, slice line, bool *is_row) {
   kith_columns chosen;
   kith_status status = KITH_OK;
   slice comment = {reader->comment, reader->comment ? reader->comment + reader->comment_bytes : NULL};
-  bool line_has_word = has_word(reader, line, NULL);
+  bool may_be_header = is_header(reader, line, NULL);
   bool has_comment = reader->comment && count_fields(comment, reader->delimiter) == reader->n_fields &&
                      has_word(reader, comment, NULL);
   *is_row = false;
@@ -291,9 +327,10 @@ static kith_status begin_table(text_reader *reader, slice line, bool *is_row) {
     status = try_header(reader, &comment, line, &chosen, is_row);
   if (status == KITH_ERR_MEMORY || status == KITH_ERR_BUDGET)
     return status;
-  if (!has_comment || (line_has_word && !*is_row))
-    status = try_header(reader, line_has_word ? &line : NULL, line, &chosen, is_row);
-  if (!status && !*is_row && has_field(reader, line, &chosen, true))
+  if (!has_comment || (may_be_header && !*is_row))
+    status = try_header(reader, may_be_header ? &line : NULL, line, &chosen, is_row);
+  bool has_number = has_field(reader, line, &chosen, true) && !is_numbered_header(reader, line);
+  if (!status && !*is_row && has_number)
     return kith_fail(ctx, KITH_ERR_FORMAT,
                      "%s, line %llu: neither a header (it holds numbers) nor a row (it holds words)",
                      reader->input->name, (unsigned long long)reader->line);
@@ -334,11 +371,29 @@ static kith_status take_line(text_reader *reader, slice line) {
   return take_row(reader, line);
 }
 
+/* Looks at how the text begins: skips a byte order mark, and refuses what is no text of bytes. */
+static kith_status begin_text(const text_reader *reader, const char **at, const char *end) {
+  const unsigned char *bytes = (const unsigned char *)*at;
+  if (end - *at < 3)
+    return KITH_OK;
+  if (bytes[0] == 0x1F && bytes[1] == 0x8B)
+    return kith_fail(reader->input->ctx, KITH_ERR_FORMAT, "%s: it is compressed (gzip); unpack it first",
+                     reader->input->name);
+  if ((bytes[0] == 0xFF && bytes[1] == 0xFE) || (bytes[0] == 0xFE && bytes[1] == 0xFF))
+    return kith_fail(reader->input->ctx, KITH_ERR_FORMAT, "%s: it is text in UTF-16; save it as UTF-8",
+                     reader->input->name);
+  if (bytes[0] == 0xEF && bytes[1] == 0xBB && bytes[2] == 0xBF)
+    *at += 3;
+  return KITH_OK;
+}
+
 /* Takes the lines in [*at, end) and moves *at behind them; the last may lack its newline if is_last. */
 static kith_status take_lines(text_reader *reader, const char **at, const char *end, bool is_last) {
-  static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
-  if (reader->line == 0 && end - *at >= 3 && memcmp(*at, BYTE_ORDER_MARK, 3) == 0)
-    *at += 3;
+  if (reader->line == 0) {
+    kith_status status = begin_text(reader, at, end);
+    if (status)
+      return status;
+  }
   while (*at < end) {
     const char *newline = memchr(*at, '\n', (size_t)(end - *at));
     if (!newline && !is_last)

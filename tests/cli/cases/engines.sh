@@ -21,11 +21,20 @@ rm -f trace.json
 check 4 '' 'kith: no/such/trace.json: the trace cannot be written: No such file or directory' \
   kith join tiny.csv --eps 1 --engine cpu --quiet --trace no/such/trace.json
 
-# A trace that does not fit: the output is complete, and the sentence says so.
+# A trace that does not fit: the output is complete, the count is told, and the sentence says so.
 kith gen unif --n 2000 --dim 3 -o traced.npy 2>/dev/null
-makes=traced.npz check 4 '' "kith: trace.json: the trace cannot be written: File too large; the join was done, and its output is complete" \
+makes=traced.npz check 4 '' "kith: trace.json: the trace cannot be written: File too large; the join itself is done" \
   bash -c 'ulimit -f 64; exec "$0" join traced.npy --eps 0.05 --what neighbors -o traced.npz --engine cpu --threads 8 --batch-rows 1 --trace trace.json -q' "$KITH"
+check 4 '<#>' "kith: trace.json: the trace cannot be written: File too large; the join itself is done" \
+  bash -c 'ulimit -f 1; exec "$0" join traced.npy --eps 0.05 --engine cpu --threads 8 --batch-rows 1 --trace trace.json -q' "$KITH"
 rm -f traced.npy traced.npz
+printf 'two\n2\n    1A      A    1   0.100   0.100   0.100\n    1A      A    2   0.200   0.100   0.100\n 4 4 4\n' >two.gro
+usage ' join' '--trace ./two.gro would replace the points that are joined' join 'two.gro[0]' --eps 1 --trace ./two.gro
+usage ' join' '-o two.gro would replace the points that it is made from' \
+  join 'two.gro[0]' --eps 1 --what pairs -o two.gro
+usage ' join' "--trace needs a file to write, not '-'" join tiny.csv --eps 1 --trace -
+usage ' join' '--trace and -o name the same file, ./o.npz' \
+  join tiny.csv --eps 1 --what neighbors -o o.npz --trace ./o.npz
 usage ' join' '--trace tiny.csv would replace the points that are joined' join tiny.csv --eps 1 --trace tiny.csv
 usage ' join' '--trace and -o name the same file, o.npz' \
   join tiny.csv --eps 1 --what neighbors -o o.npz --trace o.npz

@@ -214,3 +214,27 @@ check 0 '{
   "seconds_predicted": {<*>},
   "why": [<*>]
 }' '' kith plan join tiny.csv --eps 1 --json
+
+# Tables as pandas writes them: an index without a name, and columns that may have none, either.
+printf ',x,y\n0,1,2\n1,1,2.5\n' >named.csv
+printf ',0,1\n0,1,2\n1,1,2.5\n' >numbered.csv
+unnamed() { echo "kith: $1: column 0 has no name in the header, like an index: choose the columns that are coordinates"; }
+check 3 '' "$(unnamed named.csv)" kith join named.csv --eps 1
+check 3 '' "$(unnamed numbered.csv)" kith join numbered.csv --eps 1
+check 0 2 '' kith join named.csv --columns x,y --eps 1 -q
+check 0 2 '' kith join numbered.csv --columns 1,2 --eps 1 -q
+rm named.csv numbered.csv
+
+# What is no text of bytes is told apart.
+printf '\037\213\010\000' >packed.csv
+check 3 '' 'kith: packed.csv: it is compressed (gzip); unpack it first' kith join packed.csv --eps 1
+printf '\377\3761\000,\0002\000\n\000' >wide.csv
+check 3 '' 'kith: wide.csv: it is text in UTF-16; save it as UTF-8' kith join wide.csv --eps 1
+rm packed.csv wide.csv
+usage ' join' "--eps is '0x10', which is not a number" join tiny.csv --eps 0x10
+
+# Pairs and what is said about them do not mix.
+check 0 '0,1
+1,0' '<*>"pairs": 2<*>' kith join pair.txt --eps 2 --what pairs --json -o /dev/stdout
+check 0 '0,1
+1,0' '{<*>"invalid_rows": 1<*>}' bash -c 'printf "0,0\n1,1\nnan,1\n" | "$0" join - --eps 2 --what pairs --json --skip-invalid' "$KITH"

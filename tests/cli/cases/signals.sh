@@ -25,7 +25,13 @@ done
 check 130 '' 'kith: interrupted' stopped INT 0.5 "$KITH" join long.npy --eps 0.8 --what pairs -o out.csv
 check 130 '' 'kith: interrupted' stopped INT 0.5 "$KITH" join long.npy --eps 0.8 --what degrees -o out.npy
 check 143 '' 'kith: terminated' stopped TERM 0.5 "$KITH" join long.npy --eps 0.8 --what neighbors -o out.npz
+
+# What hangs up is heard, but not by a join that nohup protects.
+check 143 '' 'kith: terminated' stopped HUP 0.3 "$KITH" join long.npy --eps 0.8
+check 0 2 '' bash -c \
+  'nohup "$0" join - --eps 2 -q < <(sleep 0.5; printf "0,0\n1,1\n") & sleep 0.2; kill -HUP $!; wait $!' "$KITH"
 rm long.npy
+check 130 '' 'kith: interrupted' env KITH_SPEEDS=speeds.txt bash -c '"$0" devices --calibrate & sleep 0.3; kill -INT $!; wait $!' "$KITH"
 
 # Output that is being streamed: every point is a neighbour of every other, ten thousand million pairs.
 kith gen unif --n 100k --dim 2 -o dense.npy

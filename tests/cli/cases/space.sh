@@ -89,6 +89,12 @@ check 0 '1,0
 check 0 '0,1
 1,0
 1,2' '' bash -c 'printf "a,r,b\n0,5,0\n3,6,4\n9,1,4\n" | "$0" join - --eps-column r --what pairs -q --sorted' "$KITH"
+check 0 '' '' bash -c 'printf "x,R,r\n0,100,1\n5,100,1\n" | "$0" join - --eps-column r --columns x --what pairs -q' "$KITH"
+check 0 '' '' bash -c 'printf "x,y,R,r\n0,0,0,1\n5,0,0,1\n" | "$0" join - --columns x,y,R --eps-column r --what pairs -q' "$KITH"
+# The box of a file is that of x, y and z, whichever of them is the radius.
+printf 'two\n2\n    1A      A    1   0.500   0.100   0.500\n    1A      A    2   0.500   9.900   0.500\n 4 10 10\n' >tall.gro
+check 0 2 '' kith join tall.gro --eps-column x --box file -q
+check 0 2 '' kith join tall.gro --columns y,z --eps-column x --box file -q
 no_column() { echo "kith: boxed.csv has no column '$1' of one value a row: --eps-column takes one name from its header,"\
   "or one number from 0"; }
 check 2 '' "$(no_column q)" kith join boxed.csv --eps-column q
