@@ -259,11 +259,6 @@ typedef enum kith_algorithm {
   KITH_ALGORITHM_EGO = 2,
 } kith_algorithm;
 
-/* a: the queries. b: the candidates, or NULL to join a with itself (passing a twice is a join of two sets). The
- * two may differ in dtype, not in dim.
- *
- * Joining a set with itself gives ordered pairs: (i, j) and (j, i) both, and no (i, i). Two sets give all
- * pairs (i of a, j of b). Fields left 0 mean "automatic". */
 /* How engines share a join. */
 typedef enum kith_partition {
   KITH_PARTITION_DYNAMIC,    /* on demand */
@@ -271,6 +266,11 @@ typedef enum kith_partition {
   KITH_PARTITION_CANDIDATES, /* a fixed part of the candidates, likewise */
 } kith_partition;
 
+/* a: the queries. b: the candidates, or NULL to join a with itself (passing a twice is a join of two sets). The
+ * two may differ in dtype, not in dim.
+ *
+ * Joining a set with itself gives ordered pairs: (i, j) and (j, i) both, and no (i, i). Two sets give all
+ * pairs (i of a, j of b). Fields left 0 mean "automatic". */
 typedef struct kith_join_options {
   size_t struct_size;
   double eps;          /* the distance, inclusive; finite and >= 0 */
@@ -294,10 +294,11 @@ typedef struct kith_join_options {
   /* The space. */
   kith_metric metric;
   double radius; /* KITH_HAVERSINE: of the sphere; eps and distances are in its unit. 0: they are in degrees */
-  const double
-      *box; /* KITH_EUCLIDEAN: a periodic box, or NULL: dim lengths (0: open along that axis), or in three */
-  uint32_t n_box; /* dimensions 6 values (lengths, angles in degrees) or 9 (vectors, row by row, of which only
-                     those that are lower triangular are understood). eps: at most half the smallest height */
+  /* KITH_EUCLIDEAN: a periodic box of n_box values, or NULL and 0. dim lengths, or in three dimensions 6 values
+   * (lengths, and angles in degrees) or 9 (vectors, row by row, lower triangular). A length or a vector of 0
+   * leaves its axis open. eps is at most half of the smallest height. */
+  const double *box;
+  uint32_t n_box;
   const double *eps_of; /* a->n values, or NULL: (i, j) belongs iff their distance is at most eps_of[i]; eps is
                            then not used, and half keeps the pairs i < j with a distance of at most eps_of[i] */
   /* For experiments: how points of many dimensions are joined. */

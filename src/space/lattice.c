@@ -36,18 +36,36 @@ static kith_status make_straight(kith_context *ctx, const double *lengths, uint3
 
 /* Takes whole vectors j away from vector i, until its component along axis j is at most half of theirs. */
 static void reduce(double v[3][3], int i, int j) {
-  double turns = ceil(v[i][j] / v[j][j] - 0.5);
+  double turns = v[j][j] > 0 ? ceil(v[i][j] / v[j][j] - 0.5) : 0;
   for (int c = 0; c <= j && turns != 0; c++)
     v[i][c] -= turns * v[j][c];
 }
 
-/* The smallest distance between opposite faces. Ratios of lengths, so that no product of them overflows. */
-static double skewed_height(double v[3][3]) {
+/* The smallest distance between opposite faces, of two or three vectors. Ratios of lengths, so that no product
+ * of them overflows. */
+static double skewed_height(const kith_lattice *lattice) {
+  const double(*v)[KITH_MAX_AXES] = lattice->vector;
+  bool three = lattice->n == 3;
   double b_x = v[1][0] / v[1][1];
-  double c_y = v[2][1] / v[2][2];
-  double height_a = v[0][0] / hypot(hypot(1, b_x), b_x * c_y - v[2][0] / v[2][2]);
+  double c_x = three ? v[2][0] / v[2][2] : 0;
+  double c_y = three ? v[2][1] / v[2][2] : 0;
+  double height_a = v[0][0] / hypot(hypot(1, b_x), b_x * c_y - c_x);
   double height_b = v[1][1] / hypot(1, c_y);
-  return fmin(fmin(height_a, height_b), v[2][2]);
+  return fmin(fmin(height_a, height_b), three ? v[2][2] : INFINITY);
+}
+
+/* Checks vector i of three: it is zero, and its axis open, or it leads along its axis, and leans along no open
+ * one. */
+static kith_status check_vector(kith_context *ctx, double v[3][3], int i) {
+  bool leans = v[i][0] != 0 && i > 0 && v[0][0] == 0;
+  leans = leans || (v[i][1] != 0 && i > 1 && v[1][1] == 0);
+  bool is_zero = v[i][0] == 0 && v[i][1] == 0 && v[i][2] == 0;
+  if (!is_zero && !(v[i][i] > 0))
+    return refuse(ctx, "has no volume: vectors with angles must have positive lengths x, y and z along the "
+                       "axes, or be zero where an axis is open");
+  if (leans)
+    return refuse(ctx, "has a vector with a component along an axis that is open");
+  return KITH_OK;
 }
 
 /* Three vectors, row by row, as a lattice. */
@@ -59,23 +77,26 @@ static kith_status make_vectors(kith_context *ctx, double v[3][3], kith_lattice 
   bool straight = v[1][0] == 0 && v[2][0] == 0 && v[2][1] == 0;
   if (straight)
     return make_straight(ctx, (double[]){v[0][0], v[1][1], v[2][2]}, 3, lattice);
-  if (!(v[0][0] > 0 && v[1][1] > 0 && v[2][2] > 0))
-    return refuse(
-        ctx,
-        "has no volume: vectors with angles must have positive lengths x, y and z along the axes. Where an "
-        "axis is open, give it a vector so long that nothing meets its image");
+  kith_status status = KITH_OK;
+  for (int i = 0; i < 3 && !status; i++)
+    status = check_vector(ctx, v, i);
+  if (status)
+    return status;
   reduce(v, 2, 1);
   reduce(v, 2, 0);
   reduce(v, 1, 0);
-  lattice->n = 3;
   for (uint32_t i = 0; i < 3; i++) {
-    lattice->axis[i] = i;
-    memcpy(lattice->vector[i], v[i], 3 * sizeof(double));
+    if (v[i][i] == 0)
+      continue;
     if (v[i][i] > LONGEST || v[i][i] < SHORTEST)
       return refuse(ctx, "has a length beyond 1e150 or below 1e-140");
+    lattice->axis[lattice->n] = i;
+    for (uint32_t c = 0; c <= lattice->n; c++)
+      lattice->vector[lattice->n][c] = v[i][lattice->axis[c]];
+    lattice->n++;
   }
   lattice->skewed = v[1][0] != 0 || v[2][0] != 0 || v[2][1] != 0;
-  lattice->height = skewed_height(v);
+  lattice->height = skewed_height(lattice);
   return KITH_OK;
 }
 

@@ -25,8 +25,8 @@ typedef struct kith_lattice {
 } kith_lattice;
 
 /* Makes the lattice of a box of n values for points of dim dimensions: dim lengths (0: an open axis), or in
- * three dimensions 6 values (lengths and angles in degrees) or 9 (vectors). KITH_ERR_ARGUMENT, and why, if that
- * is no box. */
+ * three dimensions 6 values (lengths and angles in degrees) or 9 (vectors), of which those of length 0
+ * likewise. KITH_ERR_ARGUMENT, and why, if that is no box. */
 kith_status kith_lattice_make(kith_context *ctx, const double *box, uint32_t n, uint32_t dim,
                               kith_lattice *lattice);
 

@@ -14,7 +14,7 @@ static double coordinate(const kith_points *p, uint64_t i, uint32_t c) {
 /* ---- boxes ---- */
 
 static void shorten(box *b, int i, int j) {
-  double k = ceil(b->v[i][j] / b->v[j][j] - 0.5);
+  double k = b->v[j][j] > 0 ? ceil(b->v[i][j] / b->v[j][j] - 0.5) : 0;
   for (int c = 0; c <= j; c++)
     if (k != 0)
       b->v[i][c] = b->v[i][c] - k * b->v[j][c];

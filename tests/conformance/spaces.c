@@ -177,6 +177,18 @@ static const row ROWS[] = {
     {.s = LATE, .n = 1800, .dim = 2, .eps = 0.05, .n_box = 2, .box = {1, 1}},
     /* not far outside, so that they may be wrapped as they are read */
     {.s = UNIFORM, .n = 500, .dim = 2, .eps = 0.05, .n_box = 2, .box = {0.7, 0.8}},
+    /* slabs: two vectors at an angle, and an open axis */
+    {.s = UNIFORM, .n = 500, .dim = 3, .eps = 0.1, .n_box = 9, .box = {1, 0, 0, 0.3, 0.9, 0, 0, 0, 0}},
+    {.s = WIDE,
+     .n = 400,
+     .dim = 3,
+     .eps = 0.25,
+     .n_b = 200,
+     .n_box = 9,
+     .box = {0.7, 0, 0, 0.2, 0.6, 0, 0, 0, 0}},
+    {.s = UNIFORM, .n = 400, .dim = 3, .eps = 0.2, .n_box = 9, .box = {1, 0, 0, 0, 0, 0, 0.4, 0, 0.8}},
+    {.s = WIDE, .n = 400, .dim = 3, .eps = 0.4, .n_box = 6, .box = {1, 1, 0, 90, 90, 60}},
+    {.s = LATTICE, .n = 400, .dim = 3, .eps = 0.625, .n_box = 9, .box = {1.5, 0, 0, 0.75, 1.5, 0, 0, 0, 0}},
     {.s = UNIFORM, .n = 400, .dim = 3, .eps = 0.1, .n_b = 300, .n_box = 3, .box = {0.7, 0.9, 0.8}},
     {.s = MIXED_SIGN, .n = 500, .dim = 2, .eps = 0.1, .n_box = 2, .box = {2, 1.7}},
     {.s = MIXED_SIGN, .n = 400, .dim = 3, .eps = 0.25, .n_b = 300, .n_box = 3, .box = {1.9, 2, 1.7}},

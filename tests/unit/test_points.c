@@ -606,6 +606,11 @@ static void test_text_names(void **state) {
   check_names(write_text("h.csv", "# x,y\nra,dec\n1,2\n"), NULL, WORDS("ra", "dec"), 2);
   check_names(write_text("i.csv", "id,ra,dec\nM31,1,2\n"), "2,1", WORDS("dec", "ra"), 2);
   check_names(write_text("j.csv", "1,2\n"), NULL, WORDS(NULL, NULL), 2);
+  check_names(write_text("k.csv", ",0,1\n0,1,2\n"), "1,2", WORDS("0", "1"), 2);
+  check_file(write_text("k.csv", ",0,1\n0,1,2\n"), "1,2", 1, 2, (double[]){1, 2});
+  check_file(write_text("k.csv", ",0,2\n7,1,2\n"), "1,2", 2, 2, (double[]){0, 2, 1, 2});
+  expect_failure(write_text("l.csv", ",x,y\n0,1,2\n"), NULL, NULL, KITH_ERR_FORMAT,
+                 WORDS("column 0 has no name"));
 }
 
 static void test_text_columns(void **state) {

@@ -241,15 +241,14 @@ static bool is_header(const text_reader *reader, slice line, const kith_columns 
   return is_numbered_header(reader, line) || has_word(reader, line, chosen);
 }
 
-/* A column that a header gives no name is an index, as pandas writes it, rather than a coordinate. */
-static kith_status check_named(const text_reader *reader, const kith_names *names) {
-  for (uint32_t i = 0; i < names->n && !reader->input->columns; i++)
-    if (names->name[i][0] == '\0')
-      return kith_fail(reader->input->ctx, KITH_ERR_FORMAT,
-                       "%s: column %u has no name in the header, like an index: choose the columns that are "
-                       "coordinates",
-                       reader->input->name, i);
-  return KITH_OK;
+/* A first column that a header gives no name is an index, as pandas writes it, rather than a coordinate. */
+static kith_status check_index(const text_reader *reader, const kith_names *names) {
+  if (reader->input->columns || names->n < 2 || names->name[0][0])
+    return KITH_OK;
+  return kith_fail(
+      reader->input->ctx, KITH_ERR_FORMAT,
+      "%s: column 0 has no name in the header, like an index: choose the columns that are coordinates",
+      reader->input->name);
 }
 
 /* Splits a line into names. The block holds as many pointers as fields, then the texts. */
@@ -301,7 +300,7 @@ static kith_status try_header(text_reader *reader, const slice *header, slice li
   if (!status && header && is_comment == *is_row)
     status = kith_names_pick(reader->input->ctx, &names, chosen, &reader->file->names);
   if (!status && !*is_row && !is_comment)
-    status = check_named(reader, &names);
+    status = check_index(reader, &names);
   kith_free(names.name);
   return status;
 }

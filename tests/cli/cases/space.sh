@@ -77,6 +77,14 @@ check 2 '' 'kith: long.xyz and open.xyz carry different boxes: give the one to u
 check 3 '' 'kith: flags.xyz, line 2: pbc should be three flags, such as "T T F": '"'TTF'" \
   kith join flags.xyz --box file --eps 1
 
+# A slab: two vectors at an angle, and an open axis.
+printf '2\nLattice="3 0 0 1 3 0 0 0 9" pbc="T T F"\nC 0.1 0.1 0.1\nC 2.95 0.1 0.1\n' >slab.xyz
+check 0 2 '' kith join slab.xyz --box file --eps 0.3 -q
+check 0 2 '' kith join slab.xyz --box 3,3,0,90,90,60 --eps 0.3 -q
+check 2 '' 'kith: the box has a vector with a component along an axis that is open' \
+  kith join slab.xyz --box 3,0,3,60,90,60 --eps 0.3
+check 2 '' 'kith: the box has a negative angle' kith join slab.xyz --box 3,3,3,90,90,-60 --eps 0.3
+
 # A radius for every point.
 check 0 '1,0
 3,2' '' kith join places.csv --columns lon,lat --metric haversine --radius 6371.0088 --eps-column r --what pairs \
