@@ -37,8 +37,9 @@ typedef struct kith_join {
   bool one_set;
   kith_aim aim;
   kith_predicate predicate;
-  double *limits; /* by row of a, where each has its own; NULL: the predicate's */
-  double *box;    /* min[dim], max[dim] of both sets, then of b alone */
+  double *limits;         /* by row of a, where each has its own; NULL: the predicate's, */
+  kith_predicate typical; /* and that of which most are not larger */
+  double *box;            /* min[dim], max[dim] of both sets, then of b alone */
   uint64_t invalid[2];
   bool on_gpu;
   bool shared;        /* by several engines */

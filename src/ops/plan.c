@@ -177,6 +177,13 @@ static void explain_space(const kith_join *j, kith_plan *plan) {
     explain(plan, "Some points lie outside of the box: they are wrapped into it as they are read.\n");
 }
 
+/* Where every query has a radius of its own. */
+static void explain_radii(const kith_join *j, kith_plan *plan) {
+  if (j->limits && !kith_space_is_embedded(&j->space))
+    explain(plan, "Radii go up to %.6g; nine in ten are at most %.6g%s.\n", j->predicate.reach,
+            j->typical.reach, j->on_gpu ? "" : ", and cells are made for those");
+}
+
 static void explain_kernel(const kith_join *j, kith_plan *plan) {
   const char *why = "Every pair is tested by the definition in double.\n";
   if (j->predicate.everything)
@@ -227,6 +234,7 @@ kith_status kith_plan_join(kith_context *ctx, const kith_points *a, const kith_p
     plan.seconds = predict_seconds(&j, what, &estimate, plan.result_bytes);
     explain_stops(&j, &plan);
     explain_space(&j, &plan);
+    explain_radii(&j, &plan);
     explain_kernel(&j, &plan);
     predict_engines(&j, &plan);
     plan.struct_size = out->struct_size < sizeof plan ? out->struct_size : sizeof plan;

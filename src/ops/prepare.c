@@ -158,15 +158,10 @@ static const kith_lattice *lattice_to_wrap_into(const kith_join *j) {
   return j->placed[0].unwrapped || j->placed[1].unwrapped ? &j->space.lattice : NULL;
 }
 
-/* Where every query has its own limit: that of which most are not larger. */
-static double typical_limit(const kith_join *j) {
-  enum { SAMPLE = 1024 };
-  double limits[SAMPLE];
-  uint64_t n = j->a->n < SAMPLE ? j->a->n : SAMPLE;
-  for (uint64_t i = 0; i < n; i++)
-    limits[i] = j->limits[kith_sample_row(i, n, j->a->n)];
-  qsort(limits, n, sizeof *limits, kith_compare_doubles);
-  return n ? limits[n * 9 / 10] : 0;
+/* How many times the typical reach of a query the largest one is. */
+static double times_larger(const kith_join *j) {
+  bool differ = j->limits && !j->predicate.everything && j->typical.reach > 0;
+  return differ ? j->predicate.reach / j->typical.reach : 1;
 }
 
 /* Cells as a typical query wants them, where few have a far larger limit: those look at more of them. They may
@@ -194,15 +189,12 @@ static kith_status choose(kith_join *j) {
                             .brute = j->options.brute,
                             .no_reorder = j->options.no_reorder,
                             .no_sortidu = j->options.no_sortidu};
-  kith_predicate typical = j->predicate;
-  if (j->limits && !j->predicate.everything)
-    typical = kith_predicate_of(j->predicate.norm, typical_limit(j), j->a->dim);
-  bool has_larger = typical.reach > 0 && typical.reach < j->predicate.reach / 2;
-  if (has_larger)
-    question.predicate = &typical;
+  double larger = times_larger(j);
+  if (larger > 2)
+    question.predicate = &j->typical;
   kith_status status = kith_choose_grid(j->ctx, &question, &j->choice);
-  if (!status && has_larger)
-    fit_cells(&j->choice.spec, j->predicate.reach / typical.reach);
+  if (!status && larger > 2)
+    fit_cells(&j->choice.spec, larger);
   question.predicate = &j->predicate;
   if (!status)
     status = kith_join_choose_brute(j, &question);
@@ -484,6 +476,17 @@ kith_status kith_join_prepare_cpu(kith_join *j, kith_engine **out) {
   return finish_cpu(j, planned, out);
 }
 
+/* Where every query has its own limit: that of which most are not larger. */
+static double typical_limit(const kith_join *j) {
+  enum { SAMPLE = 1024 };
+  double limits[SAMPLE];
+  uint64_t n = j->a->n < SAMPLE ? j->a->n : SAMPLE;
+  for (uint64_t i = 0; i < n; i++)
+    limits[i] = j->limits[kith_sample_row(i, n, j->a->n)];
+  qsort(limits, n, sizeof *limits, kith_compare_doubles);
+  return n ? limits[n * 9 / 10] : 0;
+}
+
 /* Where every query has its own eps: their limits, and the largest of them all as the predicate's. */
 static kith_status find_limits(kith_join *j) {
   const double *eps_of = j->options.eps_of;
@@ -506,6 +509,7 @@ static kith_status find_limits(kith_join *j) {
   }
   j->predicate = kith_predicate_of(j->space.norm, most, j->space.dim);
   j->predicate.everything = j->predicate.everything && least >= most;
+  j->typical = kith_predicate_of(j->space.norm, typical_limit(j), j->space.dim);
   return KITH_OK;
 }
 
@@ -531,6 +535,13 @@ static kith_status make_predicate(kith_join *j) {
       which, j->options.eps, lattice->height / 2);
 }
 
+/* Whether a GPU would look at so many points in vain that the CPU is faster: its cells are made for the largest
+ * of the limits. */
+static bool is_better_on_cpu(const kith_join *j) {
+  double more = pow(times_larger(j), j->space.dim < 3 ? j->space.dim : 3);
+  return j->ctx->engine == KITH_ENGINE_AUTO && !kith_join_needs_gpu(j) && more > 64;
+}
+
 static uint64_t count_points(const kith_join *j) { return j->a->n + (j->one_set ? 0 : j->b->n); }
 
 static kith_status prepare(kith_join *j, const kith_join_options *options) {
@@ -549,6 +560,7 @@ static kith_status prepare(kith_join *j, const kith_join_options *options) {
   if (beyond) /* all of it is about the memory of a GPU, which the CPU has no use for */
     return kith_fail(ctx, KITH_ERR_UNSUPPORTED, "the engine cuda does not know %s", beyond);
   bool on_cpu = j->options.algorithm == KITH_ALGORITHM_EGO && ctx->engine != KITH_ENGINE_HYBRID;
+  on_cpu = on_cpu || is_better_on_cpu(j);
   if (on_cpu || !kith_cuda_wanted(ctx, count_points(j), j->space.dim, kith_join_needs_gpu(j)))
     return kith_join_prepare_cpu(j, &j->engine);
   status = wants_to_share(ctx) ? kith_join_prepare_shared(j) : kith_join_prepare_gpu(j, 0, &j->engine);
