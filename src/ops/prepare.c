@@ -3,12 +3,10 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
-#include "plan/sample.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 kith_join_options kith_join_options_init(double eps) {
@@ -158,23 +156,6 @@ static const kith_lattice *lattice_to_wrap_into(const kith_join *j) {
   return j->placed[0].unwrapped || j->placed[1].unwrapped ? &j->space.lattice : NULL;
 }
 
-/* How many times the typical reach of a query the largest one is. */
-static double times_larger(const kith_join *j) {
-  bool differ = j->limits && !j->predicate.everything && j->typical.reach > 0;
-  return differ ? j->predicate.reach / j->typical.reach : 1;
-}
-
-/* Cells as a typical query wants them, where few have a far larger limit: those look at more of them. They may
- * be smaller beside the largest reach than any that is planned, but not so small that there are too many rows.
- */
-static void fit_cells(kith_grid_spec *spec, double times_smaller) {
-  static const double MOST_ROWS = 400;
-  spec->x_side /= times_smaller;
-  spec->row_side /= times_smaller;
-  while (spec->row_side < 1 && pow(2 * ceil(1 / spec->row_side) + 1, spec->k - 1) > MOST_ROWS)
-    spec->row_side *= 1.25;
-}
-
 static kith_status choose(kith_join *j) {
   if (j->on_gpu && j->options.algorithm != KITH_ALGORITHM_EGO)
     return take_grid_of_gpu(j);
@@ -189,12 +170,12 @@ static kith_status choose(kith_join *j) {
                             .brute = j->options.brute,
                             .no_reorder = j->options.no_reorder,
                             .no_sortidu = j->options.no_sortidu};
-  double larger = times_larger(j);
+  double larger = kith_join_times_larger(j);
   if (larger > 2)
     question.predicate = &j->typical;
   kith_status status = kith_choose_grid(j->ctx, &question, &j->choice);
   if (!status && larger > 2)
-    fit_cells(&j->choice.spec, larger);
+    kith_join_fit_cells(&j->choice.spec, larger);
   question.predicate = &j->predicate;
   if (!status)
     status = kith_join_choose_brute(j, &question);
@@ -476,49 +457,12 @@ kith_status kith_join_prepare_cpu(kith_join *j, kith_engine **out) {
   return finish_cpu(j, planned, out);
 }
 
-/* Where every query has its own limit: that of which most are not larger. */
-static double typical_limit(const kith_join *j) {
-  enum { SAMPLE = 1024 };
-  double limits[SAMPLE];
-  uint64_t n = j->a->n < SAMPLE ? j->a->n : SAMPLE;
-  for (uint64_t i = 0; i < n; i++)
-    limits[i] = j->limits[kith_sample_row(i, n, j->a->n)];
-  qsort(limits, n, sizeof *limits, kith_compare_doubles);
-  return n ? limits[n * 9 / 10] : 0;
-}
-
-/* Where every query has its own eps: their limits, and the largest of them all as the predicate's. */
-static kith_status find_limits(kith_join *j) {
-  const double *eps_of = j->options.eps_of;
-  uint64_t n = j->a->n;
-  j->limits = kith_alloc(&j->ctx->memory, n * sizeof *j->limits);
-  if (!j->limits)
-    return kith_fail_memory(j->ctx, n * sizeof *j->limits, "the limits of the points");
-  double most = 0;
-  double least = INFINITY;
-  for (uint64_t i = 0; i < n; i++) {
-    if (!(eps_of[i] >= 0 && isfinite(eps_of[i])))
-      return kith_fail(
-          j->ctx, KITH_ERR_ARGUMENT,
-          "the radius of row %llu is %g (counted from 0); it must be a finite number, 0 or greater",
-          (unsigned long long)i, eps_of[i]);
-    j->options.eps = fmax(j->options.eps, eps_of[i]);
-    j->limits[i] = kith_space_limit(&j->space, eps_of[i]);
-    most = fmax(most, j->limits[i]);
-    least = fmin(least, j->limits[i]);
-  }
-  j->predicate = kith_predicate_of(j->space.norm, most, j->space.dim);
-  j->predicate.everything = j->predicate.everything && least >= most;
-  j->typical = kith_predicate_of(j->space.norm, typical_limit(j), j->space.dim);
-  return KITH_OK;
-}
-
 /* When a pair belongs. */
 static kith_status make_predicate(kith_join *j) {
   const kith_lattice *lattice = &j->space.lattice;
   double limit = kith_space_limit(&j->space, j->options.eps);
   j->predicate = kith_predicate_of(j->space.norm, limit, j->space.dim);
-  kith_status status = j->options.eps_of ? find_limits(j) : KITH_OK;
+  kith_status status = j->options.eps_of ? kith_join_find_limits(j) : KITH_OK;
   if (status || lattice->n == 0 || j->options.eps <= lattice->height / 2)
     return status;
   char which[96] = "eps";
@@ -538,7 +482,7 @@ static kith_status make_predicate(kith_join *j) {
 /* Whether a GPU would look at so many points in vain that the CPU is faster: its cells are made for the largest
  * of the limits. */
 static bool is_better_on_cpu(const kith_join *j) {
-  double more = pow(times_larger(j), j->space.dim < 3 ? j->space.dim : 3);
+  double more = pow(kith_join_times_larger(j), j->space.dim < 3 ? j->space.dim : 3);
   return j->ctx->engine == KITH_ENGINE_AUTO && !kith_join_needs_gpu(j) && more > 64;
 }
 
