@@ -87,6 +87,8 @@ bool kith_join_needs_gpu(const kith_join *j);
 /* Refuses an algorithm that does not go with the other options; decides whether to put the points in epsilon
  * grid order (j->in_ego_order), once the grid is chosen, and makes the grid of that order. */
 kith_status kith_join_check_algorithm(kith_join *j);
+kith_status kith_join_choose_ego(kith_join *j, const kith_question *question);
+
 /* Where every query has its own eps: their limits, the largest of them as the predicate's, and what is typical.
  */
 kith_status kith_join_find_limits(kith_join *j);
@@ -95,8 +97,6 @@ kith_status kith_join_find_limits(kith_join *j);
  * that were chosen as if there were no other. */
 double kith_join_times_larger(const kith_join *j);
 void kith_join_fit_cells(kith_grid_spec *spec, double times_smaller);
-
-kith_status kith_join_choose_ego(kith_join *j, const kith_question *question);
 
 /* Decides whether to join all with all (j->all_with_all), once the grid is chosen; then packs the points and
  * makes the engine. */
