@@ -182,7 +182,7 @@ static int tell(const session *s, const cli_options *options, const outcome *fou
   FILE *out = session_writes_stdout(options) ? stderr : stdout;
   char text[TEXT_BYTES];
   text_count(text, found->report.invalid_rows);
-  bool in_words = !options->quiet && !(options->json && out == stderr); /* JSON has it all, and the stream */
+  bool in_words = !options->quiet && !(options->json && out == stderr); /* else JSON alone says it, there */
   if (found->report.invalid_rows > 0 && in_words)
     fprintf(stderr, "kith: left out %s row%s with %s (--skip-invalid)\n", text, plural(text),
             space_invalid_rows(options));

@@ -18,7 +18,7 @@ static void stop(int number) {
     kith_cancel(ctx);
 }
 
-static void catch (int number) {
+static void listen_to(int number) {
   /* No SA_RESTART: a read that waits for standard input has to notice. */
   struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
   sigemptyset(&action.sa_mask);
@@ -31,10 +31,10 @@ static bool is_ignored(int number) {
 }
 
 void signals_install(void) {
-  catch (SIGINT);
-  catch (SIGTERM);
+  listen_to(SIGINT);
+  listen_to(SIGTERM);
   if (!is_ignored(SIGHUP)) /* as nohup wants it */
-    catch (SIGHUP);
+    listen_to(SIGHUP);
   signal(SIGPIPE, SIG_IGN); /* these two: the write fails instead, and says so */
   signal(SIGXFSZ, SIG_IGN);
 }
