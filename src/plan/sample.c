@@ -8,6 +8,7 @@
 
 enum {
   POINTS = 8192,
+  FEW_POINTS = 1024,
   QUERIES = KITH_SAMPLE_QUERIES,
   MIN_QUERIES = 8,
   VARIANCE_POINTS = 512,
@@ -113,17 +114,23 @@ static void take_first_dimensions(const kith_points *points, kith_sample *sample
     sample->dims[j] = j;
 }
 
+/* A small join is over soon: it deserves a small plan. */
+static uint32_t points_for(uint64_t n) {
+  uint64_t some = n / 8;
+  return some < FEW_POINTS ? FEW_POINTS : some < POINTS ? (uint32_t)some : POINTS;
+}
+
 kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, const kith_points *points,
                              bool reorder, kith_sample *sample) {
   *sample = (kith_sample){0};
+  uint32_t most = points_for(points->n);
   (reorder ? rank_dimensions : take_first_dimensions)(points, sample);
-  uint64_t bytes = (POINTS + QUERIES) * sizeof(double) * sample->n_dims;
+  uint64_t bytes = (most + QUERIES) * sizeof(double) * sample->n_dims;
   sample->points = kith_alloc(&ctx->memory, bytes);
   if (!sample->points)
     return kith_fail_memory(ctx, bytes, "a sample of the points");
-  sample->queries = sample->points + (size_t)POINTS * sample->n_dims;
-  sample->n_points = draw_rows(points, sample, POINTS, sample->points);
-  /* A small join is over soon: it deserves a small plan. */
+  sample->queries = sample->points + (size_t)most * sample->n_dims;
+  sample->n_points = draw_rows(points, sample, most, sample->points);
   uint32_t wanted = sample->n_points * QUERIES / POINTS;
   sample->n_queries = draw_rows(queries, sample, wanted < MIN_QUERIES ? MIN_QUERIES : wanted, sample->queries);
   return KITH_OK;
