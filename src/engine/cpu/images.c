@@ -288,7 +288,9 @@ static void stage_image(kith_lane *lane) {
   kith_lane_choose_sieve(lane);
 }
 
-/* Turns to an image, for some of the queries. */
+/* Turns to an image, for some of the queries. The near box has three readers, one after the other: staging,
+ * whose origin is its middle; the sieve, for which it is wider by what rounding in the index may have moved;
+ * and the search for candidates, which wants all of a folded axis. */
 static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
   const kith_lattice *lattice = &lane->unfolded;
   lane->turned = *shift;

@@ -222,7 +222,11 @@ INLINE void filter_sums(const kith_tile *tile, uint32_t q, uint32_t width, uint3
     sums[k] = filter_sum(tile, q + k, j, dim);
 }
 
-/* Queries go by fours: four independent chains hide the latency of the accumulators. */
+/* Queries go by fours: four independent chains hide the latency of the accumulators.
+ *
+ * A sum counts by its sign, so none may be NaN: whoever stages queries keeps them finite, and padding is
+ * +infinity.
+ */
 INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs, uint32_t dim,
                        const kith_folds *folds) {
   uint32_t n = padded_candidates(tile);
