@@ -424,6 +424,41 @@ static void fill_partners(cloud *c, double eps, uint64_t *rng) {
   }
 }
 
+/* Two points at eps across a face, one of them just behind the border of a cell of eps / 4. The first point is
+ * where cells begin; the last ones make the other dimension the wider one, so that borders are those of rows.
+ * Cells are those of coordinates as they are, while queries may be rounded in the index. */
+static cloud cloud_at_border(double eps, uint64_t *rng) {
+  cloud c = cloud_new(9, 2, KITH_F64);
+  uint32_t d = (uint32_t)random_below(rng, 2);
+  double at = eps / 4 * (1 + 0x1p-16) * (double)(1 + random_below(rng, 3)) + random_unit(rng) * 0x1p-25;
+  double along = 0.1 + 0.8 * random_unit(rng);
+  cloud_set(&c, 1, d, at);
+  cloud_set(&c, 1, 1 - d, along);
+  cloud_set(&c, 2, d, at - eps * (1 - 0x1p-50 * (double)random_below(rng, 8)) + 1);
+  cloud_set(&c, 2, 1 - d, along);
+  for (uint64_t i = 3; i < 9; i++) {
+    cloud_set(&c, i, d, 0.5);
+    cloud_set(&c, i, 1 - d, (double)(i % 2) * 0.99);
+  }
+  return c;
+}
+
+static void check_borders(kith_context *ctx) {
+  static const double box[] = {1, 1};
+  for (unsigned number = 0; number < 300; number++) {
+    uint64_t rng = number;
+    double eps = 1 / (4 + 40 * random_unit(&rng));
+    cloud c = cloud_at_border(eps, &rng);
+    kith_join_options options = kith_join_options_init(eps);
+    options.cell_side = 0.25;
+    options.index_dims = 2;
+    options.box = box;
+    options.n_box = 2;
+    check_join(ctx, &c, &c, options, number);
+    cloud_free(&c);
+  }
+}
+
 /* What float32 cannot tell, where coordinates are rounded to it. */
 void test_pairs_at_eps(void) {
   static const double box[] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -444,6 +479,7 @@ void test_pairs_at_eps(void) {
     check_join(ctx, &c, &c, options, number);
     cloud_free(&c);
   }
+  check_borders(ctx);
   kith_context_destroy(ctx);
 }
 
