@@ -109,7 +109,7 @@ typedef struct kith_context_options {
 
 KITH_API kith_context_options kith_context_options_init(void);
 
-/* Creates a context; options may be NULL. On failure *out is NULL, except for a bad engine or isa
+/* Creates a context; options may be NULL. On failure *out is NULL, except for options that cannot be followed
  * (KITH_ERR_ARGUMENT, KITH_ERR_UNSUPPORTED), where *out holds only the message and must be destroyed. */
 KITH_API kith_status kith_context_create(const kith_context_options *options, kith_context **out);
 KITH_API void kith_context_destroy(kith_context *ctx);

@@ -118,12 +118,6 @@ static void make_points(float *values, uint64_t n) {
   }
 }
 
-/* What stops the call that measures stops what it measures. */
-static int stop_with(void *measuring, const kith_progress *progress) {
-  (void)progress;
-  return kith_cancelled(measuring);
-}
-
 /* The fastest of three runs; the first one wakes everything up. */
 static kith_status time_table(kith_context *engine, const kith_points *points, double eps, kith_speed *speed) {
   kith_join_options options = kith_join_options_init(eps);
@@ -131,8 +125,6 @@ static kith_status time_table(kith_context *engine, const kith_points *points, d
   for (int run = 0; run < 3; run++) {
     kith_join_report report = kith_join_report_init();
     kith_table *table;
-    if (stop_with(engine->progress_user, NULL))
-      return KITH_ERR_CANCELLED;
     kith_status status = kith_join_table(engine, points, NULL, &options, &table, &report);
     if (status)
       return status;
@@ -141,6 +133,12 @@ static kith_status time_table(kith_context *engine, const kith_points *points, d
     speed->seconds = fmin(speed->seconds, report.seconds_join);
   }
   return KITH_OK;
+}
+
+/* What stops the call that measures stops what it measures. */
+static int stop_with(void *measuring, const kith_progress *progress) {
+  (void)progress;
+  return kith_cancelled(measuring);
 }
 
 static kith_status measure_engine(kith_context *ctx, const char *name, float *values, kith_speeds *speeds) {
@@ -157,7 +155,7 @@ static kith_status measure_engine(kith_context *ctx, const char *name, float *va
     kith_speed *speed = &speeds->list[speeds->n++];
     *speed = (kith_speed){.dim = references[r].dim, .points = points.n};
     snprintf(speed->engine, sizeof speed->engine, "%s", name);
-    status = time_table(engine, &points, references[r].eps, speed);
+    status = kith_cancelled(ctx) ? KITH_ERR_CANCELLED : time_table(engine, &points, references[r].eps, speed);
   }
   if (status)
     kith_fail(ctx, status, "the engine %s: %s", name, kith_message(engine));

@@ -328,8 +328,8 @@ static kith_status begin_table(text_reader *reader, slice line, bool *is_row) {
     return status;
   if (!has_comment || (may_be_header && !*is_row))
     status = try_header(reader, may_be_header ? &line : NULL, line, &chosen, is_row);
-  bool has_number = has_field(reader, line, &chosen, true) && !is_numbered_header(reader, line);
-  if (!status && !*is_row && has_number)
+  bool is_named = !status && !*is_row && !is_numbered_header(reader, line); /* by words */
+  if (is_named && has_field(reader, line, &chosen, true))
     return kith_fail(ctx, KITH_ERR_FORMAT,
                      "%s, line %llu: neither a header (it holds numbers) nor a row (it holds words)",
                      reader->input->name, (unsigned long long)reader->line);
