@@ -5,6 +5,7 @@
  * Candidates are staged until the buffers are full or the tile's runs are over, then a kernel sees them all.
  * Runs that lie wholly within eps are counted or copied without a test where that pays. */
 #include "engine/cpu/ego.h"
+#include "engine/cpu/grid.h"
 #include "engine/cpu/images.h"
 #include "engine/cpu/lane.h"
 #include "engine/cpu/order.h"
@@ -319,7 +320,7 @@ static uint64_t count_within_tile(visit *v) {
 static void count_symmetric(visit *v) {
   uint64_t within = count_within_tile(v);
   v->found = 0;
-  for (uint32_t r = v->lane->own_run; r < v->lane->n_runs; r++)
+  for (uint32_t r = 0; r < v->lane->n_runs; r++)
     meet_run(v, kith_lane_run(v->lane, r), v->lane->queries.end, false);
   flush(v);
   meet_images(v, true);
@@ -549,7 +550,8 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   cpu_engine *cpu = (cpu_engine *)engine;
   kith_lane *lane = &cpu->lanes[number];
   visit v = {.lane = lane, .work = work, .operation = work->operation, .tally = tally};
-  lane->row = UINT32_MAX;
+  if (lane->grid)
+    lane->grid->row = UINT32_MAX;
   if (lane->ego)
     lane->ego->next = lane->ego->n_tiles = 0;
   bool rows = work->operation == KITH_DO_FILL || work->operation == KITH_DO_COLLECT;

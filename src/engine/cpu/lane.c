@@ -1,19 +1,13 @@
-/* Lanes: tiles, runs and staging. See lane.h. */
+/* Lanes: how a tile is tested, and staging. See lane.h. */
 #include "engine/cpu/lane.h"
 
 #include "engine/cpu/ego.h"
+#include "engine/cpu/grid.h"
 #include "engine/cpu/images.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
-
-/* A tile crosses into the next cell only while it holds fewer queries than this: a longer tile spreads the
- * cost of finding its runs, a wider one looks at more candidates than its queries need. */
-enum { ENOUGH_QUERIES = 16, ENOUGH_SORTED = 40 }; /* more where candidates must be sorted for every tile */
-
-/* Nor does it cross a wider gap than about this many cells: a neighbouring row may be crowded there. */
-enum { FAR_CELLS = 8 };
 
 /* Sieving candidates pays with so many queries to test each of them, in so many dimensions. */
 enum { SIEVE_QUERIES = 8, SIEVE_DIMS = 2 };
@@ -21,52 +15,6 @@ enum { SIEVE_QUERIES = 8, SIEVE_DIMS = 2 };
 uint32_t kith_lane_capacity(uint32_t dim) {
   size_t fit = (24 << 10) / (dim * sizeof(float)) / KITH_CANDIDATE_ALIGN * KITH_CANDIDATE_ALIGN;
   return (uint32_t)(fit < 64 ? 64 : fit > 2048 ? 2048 : fit);
-}
-
-/* The first i in [begin, end) with values[i] >= bound, or end: gallops from begin, since it is near. */
-#define DEFINE_GALLOP(NAME, TYPE)                                                                              \
-  static uint32_t NAME(const TYPE *values, uint32_t begin, uint32_t end, uint64_t bound) {                     \
-    uint32_t step = 1;                                                                                         \
-    while (end - begin > step && values[begin + step] < bound) {                                               \
-      begin += step;                                                                                           \
-      step *= 2;                                                                                               \
-    }                                                                                                          \
-    uint32_t high = end - begin > step ? begin + step : end;                                                   \
-    while (begin < high) {                                                                                     \
-      uint32_t middle = begin + (high - begin) / 2;                                                            \
-      if (values[middle] < bound)                                                                              \
-        begin = middle + 1;                                                                                    \
-      else                                                                                                     \
-        high = middle;                                                                                         \
-    }                                                                                                          \
-    return begin;                                                                                              \
-  }
-DEFINE_GALLOP(gallop_cells, uint32_t)
-DEFINE_GALLOP(gallop_rows, uint64_t)
-
-/* Sets the cursors for a query row. Rows are visited in ascending order within a piece of work, so each
- * cursor only moves forward. */
-static void enter_row(kith_lane *lane, uint32_t row) {
-  const kith_index *candidates = lane->task->candidates;
-  const kith_stencil *stencil = lane->task->stencil;
-  bool fresh = lane->row == UINT32_MAX || lane->row > row;
-  int64_t number = (int64_t)lane->task->queries->row_number[row];
-  for (uint32_t s = 0; s < stencil->n_steps; s++) {
-    kith_cursor *cursor = &lane->cursors[s];
-    int64_t sought = number + stencil->steps[s].row;
-    if (fresh)
-      cursor->row = 0;
-    cursor->cell = cursor->cell_end = cursor->last = 0;
-    if (sought < 0)
-      continue;
-    cursor->row = gallop_rows(candidates->row_number, cursor->row, candidates->n_rows, (uint64_t)sought);
-    if (cursor->row < candidates->n_rows && candidates->row_number[cursor->row] == (uint64_t)sought) {
-      cursor->cell = cursor->last = candidates->row_cell[cursor->row];
-      cursor->cell_end = candidates->row_cell[cursor->row + 1];
-    }
-  }
-  lane->row = row;
-  lane->row_accepts = kith_grid_row_is_even(candidates->grid, (uint64_t)number);
 }
 
 /* Finds the box around the tile's queries, and puts the origin in its middle; returns their largest distance
@@ -187,122 +135,8 @@ void kith_lane_choose_sieve(kith_lane *lane) {
   lane->sieve.limit = (float)(lane->predicate.limit + 2 * (double)lane->predicate.band);
 }
 
-/* Finds the cell of a position, setting the cursors if it begins a new row. */
-static void enter_cell(kith_lane *lane, uint32_t position) {
-  const kith_index *index = lane->task->queries;
-  if (lane->row == UINT32_MAX || position < index->cell_start[lane->cell])
-    lane->cell = kith_index_cell_at(index, position);
-  lane->cell = gallop_cells(index->cell_start, lane->cell, index->n_cells, (uint64_t)position + 1);
-  lane->cell -= index->cell_start[lane->cell] > position;
-  if (lane->row == UINT32_MAX || lane->cell < index->row_cell[lane->row] ||
-      lane->cell >= index->row_cell[lane->row + 1])
-    enter_row(lane, kith_index_row_at(index, lane->cell));
-}
-
-/* Whether a tile of so many queries stops short of the cell at x. */
-static bool is_tile_enough(const kith_lane *lane, uint32_t n, uint32_t x) {
-  uint32_t enough = lane->orders ? ENOUGH_SORTED : ENOUGH_QUERIES;
-  uint32_t far = FAR_CELLS + 4 * lane->task->queries->grid->reach[0];
-  return n >= enough || x - lane->queries.x_last > far;
-}
-
-static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
-/* Takes the positions of one cell from `position` on, those with ids in the window; returns where it stopped.
- */
-static uint32_t take_queries(kith_lane *lane, uint32_t position, uint32_t end, const kith_work *work) {
-  kith_query_tile *queries = &lane->queries;
-  const uint32_t *ids = lane->task->queries->ids;
-  uint32_t n = lane->tile.n_queries;
-  for (; position < end && n < KITH_TILE_QUERIES; position++) {
-    queries->positions[n] = position;
-    queries->ids[n] = ids[position];
-    n += ids[position] >= work->first_row && ids[position] < work->end_row;
-  }
-  lane->tile.n_queries = n;
-  return position;
-}
-
-/* Takes all positions from the tile's begin to `end`. An index for counting has no ids. */
-static void take_all(kith_lane *lane, uint32_t end) {
-  kith_query_tile *queries = &lane->queries;
-  uint32_t n = lane->tile.n_queries = end - queries->begin;
-  const uint32_t *ids = lane->task->queries->ids;
-  for (uint32_t q = 0; q < n; q++)
-    queries->positions[q] = queries->begin + q;
-  if (ids)
-    memcpy(queries->ids, ids + queries->begin, n * sizeof *ids);
-}
-
-/* A tile of the positions from `position` on. */
-static uint32_t cut_range(kith_lane *lane, uint32_t position, const kith_work *work) {
-  const kith_index *index = lane->task->queries;
-  kith_query_tile *queries = &lane->queries;
-  bool all = work->end_row == UINT64_MAX;
-  uint32_t row_end = index->row_cell[lane->row + 1];
-  uint32_t taken = 0;
-  queries->begin = position;
-  for (uint32_t cell = lane->cell; cell < row_end && position < work->end; cell++) {
-    uint32_t x = index->cell_x[cell];
-    if (taken > 0 && is_tile_enough(lane, taken, x))
-      break;
-    uint32_t end = min_u32(index->cell_start[cell + 1], work->end);
-    position = all ? min_u32(end, queries->begin + KITH_TILE_QUERIES) : take_queries(lane, position, end, work);
-    uint32_t now = all ? position - queries->begin : lane->tile.n_queries;
-    if (now == taken)
-      continue;
-    if (taken == 0)
-      queries->x_first = x;
-    queries->x_last = x;
-    taken = now;
-  }
-  queries->end = position;
-  if (all)
-    take_all(lane, position);
-  return position;
-}
-
-/* A tile of the listed positions from entry `at` on. */
-static uint32_t cut_listed(kith_lane *lane, uint32_t at, const kith_work *work) {
-  const kith_index *index = lane->task->queries;
-  kith_query_tile *queries = &lane->queries;
-  uint32_t row_end = index->row_cell[lane->row + 1];
-  uint32_t cell = lane->cell;
-  uint32_t n = 0;
-  queries->begin = work->list[at];
-  for (; at < work->end && n < KITH_TILE_QUERIES; at++) {
-    uint32_t position = work->list[at];
-    cell = gallop_cells(index->cell_start, cell, index->n_cells, (uint64_t)position + 1);
-    cell -= index->cell_start[cell] > position;
-    uint32_t x = index->cell_x[cell];
-    if (cell >= row_end || (n > 0 && x > queries->x_last && is_tile_enough(lane, n, x)))
-      break;
-    uint32_t id = queries->ids[n] = index->ids[position];
-    queries->positions[n] = position;
-    queries->end = position + 1;
-    queries->x_first = n == 0 ? x : queries->x_first;
-    queries->x_last = x;
-    n += id >= work->first_row && id < work->end_row;
-  }
-  lane->tile.n_queries = n;
-  return at;
-}
-
-/* The next tile of a grid: of one row of cells. */
-static uint32_t cut_from_row(kith_lane *lane, uint32_t at, const kith_work *work) {
-  const kith_index *index = lane->task->queries;
-  kith_query_tile *queries = &lane->queries;
-  enter_cell(lane, work->list ? work->list[at] : at);
-  lane->tile.n_queries = 0;
-  queries->x_first = queries->x_last = 0;
-  at = work->list ? cut_listed(lane, at, work) : cut_range(lane, at, work);
-  lane->tile_accepts = lane->row_accepts && kith_grid_is_even(index->grid, 0, queries->x_first) &&
-                       kith_grid_is_even(index->grid, 0, queries->x_last);
-  return at;
-}
-
 uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t at, const kith_work *work) {
-  at = lane->ego ? kith_ego_next_tile(lane, at, work) : cut_from_row(lane, at, work);
+  at = lane->ego ? kith_ego_next_tile(lane, at, work) : kith_grid_next_tile(lane, at, work);
   kith_lane_open_tile(lane);
   return at;
 }
@@ -315,51 +149,8 @@ void kith_lane_open_tile(kith_lane *lane) {
   kith_lane_choose_sieve(lane);
 }
 
-static kith_run run_of_step(kith_lane *lane, uint32_t s) {
-  const kith_index *candidates = lane->task->candidates;
-  const kith_step *step = &lane->task->stencil->steps[s];
-  const kith_query_tile *queries = &lane->queries;
-  kith_cursor *cursor = &lane->cursors[s];
-  if (cursor->cell == cursor->cell_end)
-    return (kith_run){0};
-  bool own_reach = lane->task->limits; /* that of the tile: the next one may reach back farther */
-  int64_t x_reach = own_reach
-                        ? kith_step_x_reach(candidates->grid, step, lane->predicate.norm, lane->predicate.reach)
-                        : step->x_reach;
-  if (x_reach < 0)
-    return (kith_run){0};
-  uint64_t low = queries->x_first > x_reach ? queries->x_first - (uint64_t)x_reach : 0;
-  uint64_t high = (uint64_t)queries->x_last + (uint64_t)x_reach;
-  const uint32_t *x = candidates->cell_x;
-  uint32_t first = gallop_cells(x, cursor->cell, cursor->cell_end, low);
-  uint32_t last = gallop_cells(x, cursor->last, cursor->cell_end, high + 1);
-  if (!own_reach) {
-    cursor->cell = first;
-    cursor->last = last;
-  }
-  kith_run run = {.begin = candidates->cell_start[first], .end = candidates->cell_start[last]};
-  run.inside_begin = run.inside_end = run.end;
-  if (step->x_inside < 0 || !lane->tile_accepts)
-    return run;
-  int64_t inside_low = (int64_t)queries->x_last - step->x_inside;
-  int64_t inside_high = (int64_t)queries->x_first + step->x_inside;
-  const kith_grid *grid = candidates->grid;
-  if (grid->tails[0]) {
-    inside_low = (int64_t)fmax((double)inside_low, ceil(grid->before[0]));
-    inside_high = (int64_t)fmin((double)inside_high, floor(grid->before[0] + grid->even[0]) - 1);
-  }
-  if (inside_low <= inside_high) {
-    uint32_t from = gallop_cells(x, first, last, inside_low > 0 ? (uint64_t)inside_low : 0);
-    uint32_t to = gallop_cells(x, from, last, (uint64_t)inside_high + 1);
-    run.inside_begin = candidates->cell_start[from];
-    run.inside_end = candidates->cell_start[to];
-    run.inside_cells = to - from;
-  }
-  return run;
-}
-
 kith_run kith_lane_run(kith_lane *lane, uint32_t r) {
-  return lane->ego ? kith_ego_tile_run(lane, r) : run_of_step(lane, r);
+  return lane->ego ? kith_ego_tile_run(lane, r) : kith_grid_tile_run(lane, r);
 }
 
 /* The box around the queries of the tile, in the coordinates of the index. */

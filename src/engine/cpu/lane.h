@@ -1,23 +1,13 @@
 /* A lane: one thread's view of a join, and the buffers it stages tiles in.
  *
- * A lane walks a range of query positions. It cuts it into tiles: up to 64 queries of one row of cells. For
- * each step of the stencil the candidates of a tile are a run: consecutive cells of one row, hence consecutive
- * positions. Cursors remember where the last tile's runs began; since tiles move along the rows, the next
- * ones are found by a short search from there. In epsilon grid order tiles and runs are found otherwise
- * (ego.h); all else is the same. */
+ * A lane walks a range of query positions. It cuts it into tiles of up to 64 queries; the candidates of a tile
+ * are runs of consecutive positions. Tiles and runs are found in the rows of a grid (grid.h) or in epsilon grid
+ * order (ego.h); all else is the same. */
 #ifndef KITH_ENGINE_CPU_LANE_H
 #define KITH_ENGINE_CPU_LANE_H
 
 #include "engine/cpu/kernels.h"
 #include "engine/engine.h"
-
-/* Where a step's runs are, for the row of cells that the lane is in. */
-typedef struct kith_cursor {
-  uint32_t row;  /* first candidate row at or after the one sought */
-  uint32_t cell; /* cells of that row that are still ahead; none if the row is empty */
-  uint32_t cell_end;
-  uint32_t last; /* where the last tile's run ended */
-} kith_cursor;
 
 /* The queries of a tile. */
 typedef struct kith_query_tile {
@@ -27,13 +17,14 @@ typedef struct kith_query_tile {
   uint32_t ids[KITH_TILE_QUERIES];
 } kith_query_tile;
 
-/* Candidates of a step: positions, and within them those that surely belong. */
+/* Candidates of a tile: positions, and within them those that surely belong. */
 typedef struct kith_run {
   uint32_t begin, end;
   uint32_t inside_begin, inside_end; /* empty: begin == end */
   uint32_t inside_cells;             /* that those are in */
 } kith_run;
 
+struct kith_grid_walk;
 struct kith_ego_walk;
 
 typedef struct kith_lane {
@@ -77,19 +68,15 @@ typedef struct kith_lane {
   uint32_t self[KITH_TILE_QUERIES];
   uint32_t degrees[KITH_TILE_QUERIES];
   kith_rows rows;
-  uint32_t n_runs;           /* of the tile, */
-  uint32_t own_run;          /* and the first that may hold what comes after the tile in the index */
-  struct kith_ego_walk *ego; /* NULL: the lane walks the rows of a grid, with these: */
-  kith_cursor *cursors;      /* one per step */
-  uint32_t row;              /* the query row that the cursors are set for; UINT32_MAX: none */
-  bool row_accepts;       /* in that row and those around it pairs may be accepted untested: cells are even, */
-  bool tile_accepts;      /* and those of the tile are too */
-  uint32_t cell;          /* the query cell where the last tile ended, if row is set */
-  uint32_t capacity;      /* candidates that fit; the buffers have room for a cache line more */
-  uint32_t collect_limit; /* neighbours that rows may have to be collected in the lane's buffers, */
-  uint32_t *collected;    /* which have room for that and `capacity` more, for each query of the tile */
-  uint64_t id_window;     /* ids whose candidates could last be sorted at once */
-  uint64_t *sort_items;   /* 2 * KITH_SORT_CAPACITY, if rows are to be in id order */
+  uint32_t n_runs; /* of the tile; if pairs are met once, without those that hold nothing that comes after it */
+  struct kith_grid_walk *grid; /* how tiles and runs are found: in the rows of a grid, */
+  struct kith_ego_walk *ego;   /* or in epsilon grid order; the other is NULL */
+  bool tile_accepts;           /* pairs may be accepted untested: cells are even */
+  uint32_t capacity;           /* candidates that fit; the buffers have room for a cache line more */
+  uint32_t collect_limit;      /* neighbours that rows may have to be collected in the lane's buffers, */
+  uint32_t *collected;         /* which have room for that and `capacity` more, for each query of the tile */
+  uint64_t id_window;          /* ids whose candidates could last be sorted at once */
+  uint64_t *sort_items;        /* 2 * KITH_SORT_CAPACITY, if rows are to be in id order */
 } kith_lane;
 
 /* Candidates of a tile that can be put in id order at once; more are taken in windows of ids. */
@@ -112,7 +99,7 @@ uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t at, const kith_work *work
  * to meet them all once more must be opened again. */
 void kith_lane_open_tile(kith_lane *lane);
 
-/* Run r of the current tile: in a grid, that of a step. */
+/* Run r of the current tile. */
 kith_run kith_lane_run(kith_lane *lane, uint32_t r);
 
 /* Whether work counts every pair of a set once: a tile meets itself, and what comes after it. */

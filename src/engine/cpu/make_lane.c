@@ -1,5 +1,6 @@
 /* Making a lane: which kernels it calls, and where in its memory its buffers lie. See lane.h. */
 #include "engine/cpu/ego.h"
+#include "engine/cpu/grid.h"
 #include "engine/cpu/images.h"
 #include "engine/cpu/lane.h"
 
@@ -18,7 +19,7 @@ static const kith_kernel_table *kernels_for(kith_isa_level isa, kith_norm norm) 
 /* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
 typedef struct lane_layout {
   uint32_t stride;
-  size_t queries, candidates, ids, positions, cursors, ego, origin, box, near_box, shift, sieve, collected,
+  size_t queries, candidates, ids, positions, grid, steps, ego, origin, box, near_box, shift, sieve, collected,
       sort_items, total; /* where each begins */
 } lane_layout;
 
@@ -36,8 +37,9 @@ static lane_layout layout_lane(const kith_task *task, uint32_t collect_limit) {
   layout.candidates = round_up(dim * width * KITH_TILE_QUERIES) + 64;
   layout.ids = layout.candidates + round_up(dim * width * layout.stride);
   layout.positions = layout.ids + round_up(sizeof(uint32_t) * layout.stride);
-  layout.cursors = layout.positions + round_up(sizeof(uint32_t) * layout.stride);
-  layout.ego = layout.cursors + (task->stencil ? round_up(sizeof(kith_cursor) * task->stencil->n_steps) : 0);
+  layout.grid = layout.positions + round_up(sizeof(uint32_t) * layout.stride);
+  layout.steps = layout.grid + (task->stencil ? round_up(sizeof(kith_grid_walk)) : 0);
+  layout.ego = layout.steps + (task->stencil ? round_up(kith_grid_walk_bytes(task->stencil)) : 0);
   layout.origin = layout.ego + (task->ego ? round_up(sizeof(kith_ego_walk)) : 0);
   layout.box = layout.origin + round_up(sizeof(double) * dim);
   layout.near_box = layout.box + round_up(2 * sizeof(double) * dim);
@@ -94,14 +96,11 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
       .candidate_coords = buffer + layout.candidates,
       .candidate_ids = (uint32_t *)(buffer + layout.ids),
       .candidate_positions = (uint32_t *)(buffer + layout.positions),
-      .n_runs = task->stencil ? task->stencil->n_steps : 0,
-      .own_run = task->stencil ? task->stencil->own : 0,
+      .grid = task->stencil ? (kith_grid_walk *)(buffer + layout.grid) : NULL,
       .ego = task->ego ? (kith_ego_walk *)(buffer + layout.ego) : NULL,
-      .cursors = (kith_cursor *)(buffer + layout.cursors),
       .collect_limit = collect_limit,
       .collected = (uint32_t *)(buffer + layout.collected),
       .sort_items = (uint64_t *)(buffer + layout.sort_items),
-      .row = UINT32_MAX,
       .id_window = task->candidates->id_end,
       .capacity = kith_lane_capacity(dim)};
   lane->tile = (kith_tile){.dim = dim,
@@ -126,5 +125,7 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
                              .query_positions = lane->queries.positions,
                              .candidate_positions = lane->candidate_positions};
   lane->spread = task->candidates->spread;
+  if (lane->grid)
+    kith_grid_walk_make(lane->grid, task->stencil, buffer + layout.steps);
   kith_images_open(lane);
 }
