@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -592,4 +593,60 @@ void test_radii(void) {
     free(radii);
     cloud_free(&c);
   }
+}
+
+/* ---- large tables ---- */
+
+/* Whether the rows of x, in any order, are those of y. */
+static bool same_neighbors(const kith_table *x, const kith_table *y) {
+  uint32_t *row_of = calloc(x->n_rows, sizeof *row_of); /* the last that has a neighbour, counted from 1 */
+  bool same = row_of && x->n_pairs == y->n_pairs;
+  for (uint64_t i = 0; same && i < x->n_rows; i++) {
+    same = row_length(x, i) == row_length(y, i);
+    for (uint64_t k = x->offsets[i]; same && k < x->offsets[i + 1]; k++) {
+      uint32_t id = x->neighbors[k];
+      same = id < x->n_rows && row_of[id] <= i; /* once */
+      row_of[same ? id : 0] = (uint32_t)i + 1;
+    }
+    for (uint64_t k = y->offsets[i]; same && k < y->offsets[i + 1]; k++)
+      same = row_of[y->neighbors[k]] == i + 1;
+  }
+  free(row_of);
+  return same;
+}
+
+/* So many neighbours that rows are written past the caches, as they are found and by id; not so if there are
+ * distances, which are written by other code. */
+static void check_large_table(const char *isa, uint64_t n, uint32_t dim, double eps) {
+  kith_context *ctx = context_new(isa, 2, UINT64_C(1) << 30);
+  if (!ctx)
+    return;
+  uint64_t rng = 7;
+  cloud c = cloud_new(n, dim, KITH_F32);
+  for (uint64_t i = 0; i < n; i++)
+    for (uint32_t d = 0; d < dim; d++)
+      cloud_set(&c, i, d, random_unit(&rng));
+  kith_join_options options = kith_join_options_init(eps);
+  kith_table *found;
+  if (kith_join_table(ctx, &c.points, NULL, &options, &found, NULL) != KITH_OK)
+    abort();
+  kith_table *by_id = table_of(ctx, &c.points, NULL, options);
+  options.distances = 1;
+  kith_table *with_distances = table_of(ctx, &c.points, NULL, options);
+  CHECK(found->n_pairs * sizeof *found->neighbors >= 64 << 20, "%" PRIu64 " pairs are few", found->n_pairs);
+  CHECK(same_neighbors(found, with_distances), "rows as they are found, %u dimensions", dim);
+  CHECK(same_neighbors(by_id, with_distances), "rows by id, %u dimensions", dim);
+  kith_table_destroy(found);
+  kith_table_destroy(by_id);
+  kith_table_destroy(with_distances);
+  cloud_free(&c);
+  kith_context_destroy(ctx);
+}
+
+void test_large_tables(void) {
+  check_large_table("scalar", 4800, 2, 0.8);
+  check_large_table("avx2", 4800, 2, 0.8);
+  check_large_table("avx512", 4800, 2, 0.8);
+  check_large_table(NULL, 12000, 3, 0.35);
+  check_large_table(NULL, 60000, 6, 0.36); /* many tests a pair: rows are collected */
 }

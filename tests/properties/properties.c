@@ -12,6 +12,7 @@ int main(void) {
   test_pairs_at_eps();
   test_extremes();
   test_radii();
+  test_large_tables();
   test_no_context();
   test_cancel();
   test_failing_allocations();

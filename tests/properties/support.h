@@ -68,6 +68,7 @@ void test_random_joins(void);
 void test_pairs_at_eps(void);
 void test_extremes(void);
 void test_radii(void);
+void test_large_tables(void);
 void test_no_context(void);
 void test_cancel(void);
 void test_failing_allocations(void);

@@ -10,6 +10,8 @@
 #include "engine/cpu/lane.h"
 #include "engine/cpu/order.h"
 
+#include "base/stream.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,7 +171,8 @@ static void test_positions(visit *v, uint32_t begin, uint32_t end, bool own_row)
 
 /* Appends positions [begin, end) to the row of query q. */
 static void append_ids(kith_lane *lane, uint32_t q, uint32_t begin, uint32_t end) {
-  memcpy(lane->rows.next[q], lane->task->candidates->ids + begin, (end - begin) * sizeof(uint32_t));
+  const uint32_t *ids = lane->task->candidates->ids + begin;
+  kith_copy_row(lane->rows.next[q], ids, (end - begin) * sizeof *ids, lane->rows.streams);
   lane->rows.next[q] += end - begin;
 }
 
@@ -496,12 +499,14 @@ static void collect_short_rows(visit *v) {
   uint32_t lengths[KITH_TILE_QUERIES] = {0};
   for (uint32_t q = 0; q < lane->tile.n_queries; q++)
     lengths[q] = (uint32_t)(lane->rows.next[q] - collected_row(lane, q));
+  const kith_pool *pool = v->work->pool;
+  bool streams = pool->capacity >= KITH_STREAM_RESULT / sizeof *pool->ids;
   uint64_t at;
   if (!reserve_rows(v, lengths, &at))
     return;
   for (uint32_t q = 0; q < lane->tile.n_queries; at += lengths[q++]) {
     order_collected(v, collected_row(lane, q), lengths[q]);
-    memcpy(v->work->pool->ids + at, collected_row(lane, q), lengths[q] * sizeof(uint32_t));
+    kith_copy_row(pool->ids + at, collected_row(lane, q), lengths[q] * sizeof *pool->ids, streams);
   }
 }
 
@@ -534,6 +539,16 @@ static void visit_tile(visit *v) {
   }
 }
 
+/* The rows that work fills, and the neighbours in them. */
+static uint64_t rows_of(const kith_task *task, const kith_work *work) {
+  uint64_t n_rows = task->queries->id_end;
+  return (work->end_row < n_rows ? work->end_row : n_rows) - work->first_row;
+}
+
+static uint64_t pairs_of(const kith_task *task, const kith_work *work) {
+  return work->offsets[rows_of(task, work)] - work->offsets[0];
+}
+
 /* Whether candidates are put in order before they are tested: that is done once for all queries of a tile, and
  * pays where rows are long; later where a window of ids leaves a tile few of its queries. Other rows are sorted
  * when they are filled. */
@@ -541,9 +556,17 @@ static bool orders_candidates(const kith_task *task, const kith_work *work) {
   enum { LONG_ROW = 32, LONG_ROW_WINDOW = 96 };
   if (!task->sorted || work->operation != KITH_DO_FILL || task->space->lattice.n > 0)
     return false;
-  uint64_t n_rows = task->queries->id_end;
-  uint64_t rows = (work->end_row < n_rows ? work->end_row : n_rows) - work->first_row;
-  return work->offsets[rows] - work->offsets[0] > (rows < n_rows ? LONG_ROW_WINDOW : LONG_ROW) * rows;
+  uint64_t rows = rows_of(task, work);
+  return pairs_of(task, work) > (rows < task->queries->id_end ? LONG_ROW_WINDOW : LONG_ROW) * rows;
+}
+
+/* Whether rows are written past the caches: many, and long. Those that are put in order are read again. */
+static bool streams_rows(const kith_task *task, const kith_work *work, bool orders) {
+  enum { LONG_ROW = 64 };
+  if (work->operation != KITH_DO_FILL || (task->sorted && !orders))
+    return false;
+  uint64_t pairs = pairs_of(task, work);
+  return pairs >= KITH_STREAM_RESULT / sizeof(uint32_t) && pairs >= LONG_ROW * rows_of(task, work);
 }
 
 static kith_status run(kith_engine *engine, uint32_t number, const kith_work *work, kith_tally *tally) {
@@ -559,12 +582,14 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   lane->tile.self = cpu->task.drop_self && rows ? lane->self : NULL;
   lane->needs_ids = rows || lane->tile.half;
   lane->orders = orders_candidates(&cpu->task, work);
+  lane->rows.streams = streams_rows(&cpu->task, work, lane->orders);
   lane->may_filter = cpu->task.predicate->filter && !work->distances; /* distances take the definition anyway */
   for (uint32_t at = work->begin; at < work->end && !kith_cancelled(cpu->ctx);) {
     at = kith_lane_next_tile(lane, at, work);
     if (lane->tile.n_queries > 0)
       visit_tile(&v);
   }
+  kith_stream_end();
   return KITH_OK;
 }
 

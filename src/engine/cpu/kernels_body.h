@@ -9,6 +9,8 @@
  * and more. */
 #include "engine/cpu/kernels.h"
 
+#include "base/stream.h"
+
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -387,25 +389,32 @@ INLINE void settled_body(const kith_tile *tile, const kith_predicate *predicate,
     }
 }
 
+/* What a kernel finds for some queries, on its way to their rows. */
+typedef uint32_t found_ids[4][KITH_MOST_CANDIDATES];
+
 /* Rows of `width` queries (4 or 1) starting at q: candidates are loaded once for all of them. */
 INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kith_predicate *predicate,
-                    kith_rows *rows, uint32_t dim, const kith_folds *folds) {
+                    kith_rows *rows, uint32_t dim, const kith_folds *folds, found_ids buffer) {
   uint32_t n = padded_candidates(tile);
   vf above = vf_set(predicate->band);
   uint32_t *next[4];
   for (uint32_t k = 0; k < width; k++)
-    next[k] = rows->next[q + k];
+    next[k] = rows->streams ? buffer[k] : rows->next[q + k];
+  for (uint32_t k = q + width; k < q + 2 * width && k < tile->n_queries; k++)
+    __builtin_prefetch(rows->next[k], 1);
   for (uint32_t j = 0; j < n; j += LANES) {
     vf sums[4];
     uint32_t near[4];
     uint32_t any = 0;
     filter_sums(tile, q, width, j, dim, folds, sums);
+#pragma GCC unroll 4
     for (uint32_t k = 0; k < width; k++) {
       near[k] = vf_mask_le(sums[k], above);
       any |= near[k];
     }
     if (!any)
       continue;
+#pragma GCC unroll 4
     for (uint32_t k = 0; k < width; k++) {
       uint32_t found = near[k] ? neighbors(tile, predicate, q + k, j, sums[k], near[k], dim) : 0;
       if (!found)
@@ -414,8 +423,14 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
       next[k] += __builtin_popcount(found);
     }
   }
-  for (uint32_t k = 0; k < width; k++)
+  for (uint32_t k = 0; k < width; k++) {
+    if (rows->streams) {
+      uint32_t found = (uint32_t)(next[k] - buffer[k]);
+      kith_stream_copy(rows->next[q + k], buffer[k], found * sizeof **buffer);
+      next[k] = rows->next[q + k] + found;
+    }
     rows->next[q + k] = next[k];
+  }
 }
 
 /* Works on copies of the tile and the predicate: ids are written through pointers that might otherwise point
@@ -424,11 +439,12 @@ INLINE void fill_body(const kith_tile *shared_tile, const kith_predicate *shared
                       uint32_t dim, const kith_folds *folds) {
   const kith_tile tile = *shared_tile;
   const kith_predicate predicate = *shared_predicate;
+  found_ids buffer;
   uint32_t q = 0;
   for (; q + 4 <= tile.n_queries; q += 4)
-    fill_of(&tile, q, 4, &predicate, rows, dim, folds);
+    fill_of(&tile, q, 4, &predicate, rows, dim, folds, buffer);
   for (; q < tile.n_queries; q++)
-    fill_of(&tile, q, 1, &predicate, rows, dim, folds);
+    fill_of(&tile, q, 1, &predicate, rows, dim, folds, buffer);
 }
 
 /* kith_fold for D_LANES differences. Padding, infinitely far away, stays there. */

@@ -14,7 +14,7 @@ enum { SIEVE_QUERIES = 8, SIEVE_DIMS = 2 };
 
 uint32_t kith_lane_capacity(uint32_t dim) {
   size_t fit = (24 << 10) / (dim * sizeof(float)) / KITH_CANDIDATE_ALIGN * KITH_CANDIDATE_ALIGN;
-  return (uint32_t)(fit < 64 ? 64 : fit > 2048 ? 2048 : fit);
+  return (uint32_t)(fit < 64 ? 64 : fit > KITH_MOST_CANDIDATES ? KITH_MOST_CANDIDATES : fit);
 }
 
 /* Finds the box around the tile's queries, and puts the origin in its middle; returns their largest distance

@@ -8,6 +8,8 @@
 #include "engine/cuda/records.cuh"
 #include "engine/cuda/transfer.cuh"
 
+#include "base/stream.h"
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -95,9 +97,8 @@ __global__ void pack_rows(const uint64_t *begins, uint64_t n, uint64_t *out) {
 
 /* Rows that lie one behind the other in a batch, on their way to their own places. */
 template <typename T> struct row_scatter {
-  static constexpr uint64_t LONG_ROW = 512; /* bytes, from which on caches are passed by */
-  const uint64_t *begins;                   /* of the batch's rows in it, n + 1 */
-  const uint64_t *to;                       /* where each goes */
+  const uint64_t *begins; /* of the batch's rows in it, n + 1 */
+  const uint64_t *to;     /* where each goes */
   uint64_t n;
   T *out;
 
@@ -110,10 +111,7 @@ template <typename T> struct row_scatter {
       uint64_t stop = std::min(end, begins[row + 1]);
       char *place = (char *)(out + to[row] + (first - begins[row]));
       uint64_t row_bytes = (stop - first) * sizeof(T);
-      if (row_bytes >= LONG_ROW)
-        stream_copy(place, (const char *)values, row_bytes);
-      else
-        memcpy(place, values, row_bytes);
+      kith_stream_copy(place, values, row_bytes);
       values += stop - first;
       first = stop;
       row++;
@@ -542,8 +540,9 @@ void running_batch::collect_rows() {
     return; /* the caller sees that the pool was too small */
   deliver_lengths(device->lengths, place << 32);
   char *to = (char *)(batch.pool.ids + place);
-  copy_pieces_to_host(session, device->rows.neighbors.get(), n_pairs * sizeof(uint32_t), KITH_CUDA_PIECE_BYTES,
-                      [to](uint64_t at, const char *piece, uint64_t n) { stream_copy(to + at, piece, n); });
+  copy_pieces_to_host(
+      session, device->rows.neighbors.get(), n_pairs * sizeof(uint32_t), KITH_CUDA_PIECE_BYTES,
+      [to](uint64_t at, const char *piece, uint64_t n) { kith_stream_copy(to + at, piece, n); });
 }
 
 void running_batch::fetch(std::vector<uint64_t> &to, const buffer<uint64_t> &from) {

@@ -1,9 +1,7 @@
 /* Transfers: see transfer.cuh. */
 #include "engine/cuda/transfer.cuh"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+#include "base/stream.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -223,32 +221,6 @@ struct piece {
   uint64_t bytes = 0;
 };
 
-} // namespace
-
-void stream_copy(char *to, const char *from, uint64_t bytes) {
-#ifdef __SSE2__
-  constexpr uint64_t LINE_BYTES = 64;
-  uint64_t head = std::min<uint64_t>(-(uint64_t)to % LINE_BYTES, bytes);
-  memcpy(to, from, head);
-  uint64_t at = head;
-  for (; at + LINE_BYTES <= bytes; at += LINE_BYTES)
-    for (uint64_t i = 0; i < LINE_BYTES; i += 16)
-      _mm_stream_si128((__m128i *)(to + at + i), _mm_loadu_si128((const __m128i *)(from + at + i)));
-  memcpy(to + at, from + at, bytes - at);
-#else
-  memcpy(to, from, bytes);
-#endif
-}
-
-namespace {
-
-/* What was copied that way is then seen by all threads. It costs as much as a way to memory and back. */
-void finish_streaming() {
-#ifdef __SSE2__
-  _mm_sfence();
-#endif
-}
-
 void await(const kith_cuda_session &session, cudaEvent_t event) {
   constexpr const char *WHAT = "copy to the host";
   if (session.patient)
@@ -282,7 +254,7 @@ void copy_pieces(kith_cuda_session &session, uint64_t n, cudaEvent_t after, G ge
     for (int i = 0; pending[i].bytes; i = (i + 1) % BUFFERS) {
       await(session, lane.done[i]);
       put(pending[i], lane.buffer[i]);
-      finish_streaming();
+      kith_stream_end();
       start(i);
     }
   });
@@ -312,7 +284,7 @@ void copy_to_host_after(kith_cuda_session &session, cudaEvent_t event, const std
   }
   copy_pieces(
       session, pieces.size(), event, [&](uint64_t number) { return pieces[number]; },
-      [](const piece &p, const char *buffer) { stream_copy(p.to, buffer, p.bytes); });
+      [](const piece &p, const char *buffer) { kith_stream_copy(p.to, buffer, p.bytes); });
 }
 
 void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, uint64_t piece_bytes,

@@ -25,16 +25,12 @@ struct host_copy {
 void copy_to_host_after(kith_cuda_session &session, cudaEvent_t event, const std::vector<host_copy> &copies);
 
 /* What is complete on the device, in pieces of at most so many bytes (2 MiB): put(at, piece, bytes) is called,
- * on several threads, with pieces that begin `at` bytes from the beginning, in any order. The session's stream
- * is not waited for. */
+ * on several threads, with pieces that begin `at` bytes from the beginning, in any order; what it writes past
+ * the caches (base/stream.h) is then made sure to be seen by others. The session's stream is not waited for. */
 using put_piece = std::function<void(uint64_t at, const char *piece, uint64_t bytes)>;
 enum { KITH_CUDA_PIECE_BYTES = 2 << 20 };
 void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, uint64_t piece_bytes,
                          const put_piece &put);
-
-/* memcpy past the caches, for what is not read soon. Only within put(): after that, all is made sure to be seen
- * by others. */
-void stream_copy(char *to, const char *from, uint64_t bytes);
 
 /* Rows of `width` contiguous bytes, `stride` bytes apart in host memory, packed on the device. Complete when it
  * returns. */
