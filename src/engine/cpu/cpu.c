@@ -562,7 +562,7 @@ static bool orders_candidates(const kith_task *task, const kith_work *work) {
 
 /* Whether rows are written past the caches: many, and long. Those that are put in order are read again. */
 static bool streams_rows(const kith_task *task, const kith_work *work, bool orders) {
-  enum { LONG_ROW = 64 };
+  enum { LONG_ROW = 96 };
   if (work->operation != KITH_DO_FILL || (task->sorted && !orders))
     return false;
   uint64_t pairs = pairs_of(task, work);
