@@ -290,10 +290,62 @@ static void check_nothing(void) {
   CHECK(kith_device_describe(0, NULL) == KITH_ERR_ARGUMENT, "no place for a device");
 }
 
+/* A context whose options make no sense is there to say so, whatever it is asked for. */
+static void check_useless_context(const workplace *w, kith_context_options options, const char *says) {
+  kith_context *ctx;
+  CHECK(kith_context_create(&options, &ctx) == KITH_ERR_ARGUMENT, "a context that %s", says);
+  for (int o = 0; o < N_OPERATIONS; o++) {
+    outcome nothing = OPERATIONS[o].run(ctx, w);
+    CHECK(nothing.status == KITH_ERR_ARGUMENT && strstr(kith_message(ctx), says), "%s: %s", OPERATIONS[o].name,
+          kith_message(ctx));
+  }
+  kith_context_destroy(ctx);
+}
+
+static void check_useless_contexts(const workplace *w) {
+  kith_context_options options = {0};
+  check_useless_context(w, options, "say nothing");
+  options = kith_context_options_init();
+  options.threads = 1000000;
+  check_useless_context(w, options, "too many");
+  options = kith_context_options_init();
+  options.isa = "sse9";
+  check_useless_context(w, options, "unknown instruction set");
+}
+
+/* Options of a join that were forgotten in part, or never set. */
+static void check_useless_options(const workplace *w) {
+  static const double box[] = {1, 1, 1};
+  kith_context *ctx = context_new(NULL, 1, 64 << 20);
+  uint64_t pairs;
+  kith_join_options options = {.eps = 0.1};
+  CHECK(kith_join_count(ctx, &w->a.points, NULL, &options, &pairs, NULL) == KITH_ERR_ARGUMENT, "a size of 0");
+  CHECK(*kith_message(ctx), "a size of 0 has a sentence");
+  options = kith_join_options_init(0.1);
+  options.box = box;
+  CHECK(kith_join_count(ctx, &w->a.points, NULL, &options, &pairs, NULL) == KITH_ERR_ARGUMENT, "n_box is 0");
+  CHECK(strstr(kith_message(ctx), "n_box"), "%s", kith_message(ctx));
+  options.box = NULL;
+  options.n_box = 3;
+  CHECK(kith_join_count(ctx, &w->a.points, NULL, &options, &pairs, NULL) == KITH_ERR_ARGUMENT, "no box");
+  kith_context_destroy(ctx);
+}
+
+/* A file that could not be opened has nothing, and can be closed. */
+static void check_no_file(void) {
+  double box[9];
+  CHECK(!kith_file_points(NULL) && !kith_file_column(NULL, 0) && !*kith_file_path(NULL), "no file has points");
+  CHECK(kith_file_box(NULL, box) == 0 && !kith_file_is_mapped(NULL), "no file has a box");
+  kith_file_close(NULL);
+}
+
 void test_no_context(void) {
   workplace w = workplace_new(200);
   check_no_context(&w);
   check_nothing();
+  check_useless_contexts(&w);
+  check_useless_options(&w);
+  check_no_file();
   workplace_free(&w);
 }
 
