@@ -2,8 +2,8 @@
  *
  * Rows lie in the pool in the order in which they were found, with gaps where an engine failed and another one
  * did its work again. They are moved to their places when all of them are known, in shares of rows. */
+#include "base/bypass.h"
 #include "base/clock.h"
-#include "base/stream.h"
 #include "ops/join.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ typedef struct placing {
   kith_join *j;
   const kith_pool *pool;
   uint32_t *neighbors;
-  bool streams;      /* to these, past the caches */
+  bool bypasses;     /* to these, past the caches */
   uint64_t *offsets; /* from the second on: place in the pool << 32 | degree; then where the rows end */
   uint64_t shares;
   uint64_t begins[MOST_SHARES + 1]; /* of the shares, in the table */
@@ -48,10 +48,10 @@ static void place_share(void *argument, uint64_t share) {
   for (uint64_t i = share_begin(p, share); i < share_begin(p, share + 1); i++) {
     uint64_t place = p->offsets[i + 1] >> 32;
     uint64_t degree = p->offsets[i + 1] & UINT32_MAX;
-    kith_copy_row(p->neighbors + at, p->pool->ids + place, degree * sizeof *p->neighbors, p->streams);
+    kith_copy_row(p->neighbors + at, p->pool->ids + place, degree * sizeof *p->neighbors, p->bypasses);
     p->offsets[i + 1] = at += degree;
   }
-  kith_stream_end();
+  kith_bypass_end();
 }
 
 static kith_status place_rows(kith_join *j, const kith_pool *pool, uint64_t *offsets, kith_table *table) {
@@ -62,7 +62,7 @@ static kith_status place_rows(kith_join *j, const kith_pool *pool, uint64_t *off
   if (status)
     return status;
   p.neighbors = (uint32_t *)table->neighbors;
-  p.streams = pairs >= KITH_STREAM_RESULT / sizeof *p.neighbors;
+  p.bypasses = kith_bypass_pays(pairs, j->a->n);
   kith_each(j->ctx, p.shares, place_share, &p);
   j->report.pairs = pairs;
   j->report.seconds_join += kith_seconds() - began;

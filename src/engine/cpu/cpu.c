@@ -10,7 +10,7 @@
 #include "engine/cpu/lane.h"
 #include "engine/cpu/order.h"
 
-#include "base/stream.h"
+#include "base/bypass.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -172,7 +172,7 @@ static void test_positions(visit *v, uint32_t begin, uint32_t end, bool own_row)
 /* Appends positions [begin, end) to the row of query q. */
 static void append_ids(kith_lane *lane, uint32_t q, uint32_t begin, uint32_t end) {
   const uint32_t *ids = lane->task->candidates->ids + begin;
-  kith_copy_row(lane->rows.next[q], ids, (end - begin) * sizeof *ids, lane->rows.streams);
+  kith_copy_row(lane->rows.next[q], ids, (end - begin) * sizeof *ids, lane->rows.bypasses);
   lane->rows.next[q] += end - begin;
 }
 
@@ -500,13 +500,13 @@ static void collect_short_rows(visit *v) {
   for (uint32_t q = 0; q < lane->tile.n_queries; q++)
     lengths[q] = (uint32_t)(lane->rows.next[q] - collected_row(lane, q));
   const kith_pool *pool = v->work->pool;
-  bool streams = pool->capacity >= KITH_STREAM_RESULT / sizeof *pool->ids;
+  bool bypasses = kith_bypass_pays(pool->capacity, lane->task->queries->id_end);
   uint64_t at;
   if (!reserve_rows(v, lengths, &at))
     return;
   for (uint32_t q = 0; q < lane->tile.n_queries; at += lengths[q++]) {
     order_collected(v, collected_row(lane, q), lengths[q]);
-    kith_copy_row(pool->ids + at, collected_row(lane, q), lengths[q] * sizeof *pool->ids, streams);
+    kith_copy_row(pool->ids + at, collected_row(lane, q), lengths[q] * sizeof *pool->ids, bypasses);
   }
 }
 
@@ -560,13 +560,11 @@ static bool orders_candidates(const kith_task *task, const kith_work *work) {
   return pairs_of(task, work) > (rows < task->queries->id_end ? LONG_ROW_WINDOW : LONG_ROW) * rows;
 }
 
-/* Whether rows are written past the caches: many, and long. Those that are put in order are read again. */
-static bool streams_rows(const kith_task *task, const kith_work *work, bool orders) {
-  enum { LONG_ROW = 96 };
+/* Whether rows are filled past the caches. Those that are sorted afterwards are read again at once. */
+static bool bypasses_caches(const kith_task *task, const kith_work *work, bool orders) {
   if (work->operation != KITH_DO_FILL || (task->sorted && !orders))
     return false;
-  uint64_t pairs = pairs_of(task, work);
-  return pairs >= KITH_STREAM_RESULT / sizeof(uint32_t) && pairs >= LONG_ROW * rows_of(task, work);
+  return kith_bypass_pays(pairs_of(task, work), rows_of(task, work));
 }
 
 static kith_status run(kith_engine *engine, uint32_t number, const kith_work *work, kith_tally *tally) {
@@ -582,14 +580,14 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   lane->tile.self = cpu->task.drop_self && rows ? lane->self : NULL;
   lane->needs_ids = rows || lane->tile.half;
   lane->orders = orders_candidates(&cpu->task, work);
-  lane->rows.streams = streams_rows(&cpu->task, work, lane->orders);
+  lane->rows.bypasses = bypasses_caches(&cpu->task, work, lane->orders);
   lane->may_filter = cpu->task.predicate->filter && !work->distances; /* distances take the definition anyway */
   for (uint32_t at = work->begin; at < work->end && !kith_cancelled(cpu->ctx);) {
     at = kith_lane_next_tile(lane, at, work);
     if (lane->tile.n_queries > 0)
       visit_tile(&v);
   }
-  kith_stream_end();
+  kith_bypass_end();
   return KITH_OK;
 }
 

@@ -1,6 +1,7 @@
 /* Walking the rows of a grid: see grid.h. */
 #include "engine/cpu/grid.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ void kith_grid_walk_make(kith_grid_walk *walk, const kith_stencil *stencil, char
   for (uint32_t s = 0; s < stencil->n_steps; s++) {
     int64_t row = stencil->steps[s].row;
     kith_step_group *group = walk->groups + walk->n_groups;
+    assert(s == 0 || row > stencil->steps[s - 1].row);
     if (s > 0 && s != stencil->own && row == stencil->steps[s - 1].row + 1) {
       group[-1].n++;
       continue;
@@ -55,9 +57,9 @@ void kith_grid_walk_make(kith_grid_walk *walk, const kith_stencil *stencil, char
   }
 }
 
-/* Sets cursors for those rows of a group that hold candidates: `first` is the number of the first row that it
- * may have, counted from 0 on. */
-static void find_rows(kith_lane *lane, const kith_step_group *group, int64_t first) {
+/* Sets cursors for those rows of a group that hold candidates. The first has the number `first`, below 0 if
+ * there is none. */
+static void set_cursors(kith_lane *lane, const kith_step_group *group, int64_t first) {
   const kith_index *candidates = lane->task->candidates;
   for (uint32_t r = group->at; r < candidates->n_rows; r++) {
     int64_t i = (int64_t)candidates->row_number[r] - first;
@@ -71,8 +73,9 @@ static void find_rows(kith_lane *lane, const kith_step_group *group, int64_t fir
   }
 }
 
-/* Sets the cursors for a query row: all of them, or from its own row on, where every pair is met once. Groups
- * of steps are in ascending order, and so are the query rows of a piece of work. */
+/* Finds the rows around a query row: all of them, or from its own on, where every pair is met once. Groups are
+ * in ascending order, and so are the query rows of a piece of work: the rows of a group are at or after those
+ * of the last query row, and at first at or after those of the group before. */
 static void enter_row(kith_lane *lane, uint32_t row, bool once) {
   kith_grid_walk *walk = lane->grid;
   const kith_index *candidates = lane->task->candidates;
@@ -85,7 +88,7 @@ static void enter_row(kith_lane *lane, uint32_t row, bool once) {
     int64_t first = number + group->row;
     uint64_t sought = first > 0 ? (uint64_t)first : 0;
     at = group->at = gallop_rows(candidates->row_number, fresh ? at : group->at, candidates->n_rows, sought);
-    find_rows(lane, group, first);
+    set_cursors(lane, group, first);
   }
   walk->row = row;
   walk->row_accepts = kith_grid_row_is_even(candidates->grid, (uint64_t)number);

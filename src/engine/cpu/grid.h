@@ -24,7 +24,7 @@ typedef struct kith_cursor {
 typedef struct kith_grid_walk {
   kith_step_group *groups;
   uint32_t n_groups;
-  uint32_t own_group;   /* begins with the step to the tile's own row */
+  uint32_t own_group; /* begins with the tile's own row: where pairs are met once, those before are left out */
   kith_cursor *cursors; /* in ascending order of rows; lane->n_runs of them */
   uint32_t row;         /* the query row that they are set for; UINT32_MAX: none */
   uint32_t cell;        /* the query cell where the last tile ended, if there is a row */

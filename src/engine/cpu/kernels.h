@@ -13,7 +13,7 @@ enum {
   KITH_TILE_QUERIES = 64,
   KITH_KERNEL_DIMS = 8,        /* dimensions with kernels of their own */
   KITH_CANDIDATE_ALIGN = 16,   /* candidates are padded to a multiple of this */
-  KITH_MOST_CANDIDATES = 2048, /* of a tile at once */
+  KITH_MOST_CANDIDATES = 2048, /* staged for a tile at once; kernels have buffers of this size */
 };
 
 /* True coordinates of points, float or double: that of position p in dimension c is c * column and p * row
@@ -68,7 +68,7 @@ typedef struct kith_tile {
 typedef struct kith_rows {
   uint32_t *next[KITH_TILE_QUERIES]; /* advanced by what is written */
   double *d2[KITH_TILE_QUERIES];     /* where sizes go, in step with next; NULL: not wanted */
-  bool streams;                      /* past the caches, where the kernel can: rows are long, and many */
+  bool bypasses;                     /* past the caches, where the kernel can: rows are long, and many */
 } kith_rows;
 
 /* Candidates on their way to a tile: consecutive positions of the index, of which only those near the box

@@ -9,7 +9,7 @@
  * and more. */
 #include "engine/cpu/kernels.h"
 
-#include "base/stream.h"
+#include "base/bypass.h"
 
 #include <string.h>
 
@@ -399,9 +399,9 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
   vf above = vf_set(predicate->band);
   uint32_t *next[4];
   for (uint32_t k = 0; k < width; k++)
-    next[k] = rows->streams ? buffer[k] : rows->next[q + k];
+    next[k] = rows->bypasses ? buffer[k] : rows->next[q + k];
   for (uint32_t k = q + width; k < q + 2 * width && k < tile->n_queries; k++)
-    __builtin_prefetch(rows->next[k], 1);
+    __builtin_prefetch(rows->next[k], 1); /* rows are far apart, and their first lines written in part */
   for (uint32_t j = 0; j < n; j += LANES) {
     vf sums[4];
     uint32_t near[4];
@@ -424,9 +424,9 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
     }
   }
   for (uint32_t k = 0; k < width; k++) {
-    if (rows->streams) {
+    if (rows->bypasses) {
       uint32_t found = (uint32_t)(next[k] - buffer[k]);
-      kith_stream_copy(rows->next[q + k], buffer[k], found * sizeof **buffer);
+      kith_bypass_copy(rows->next[q + k], buffer[k], found * sizeof **buffer);
       next[k] = rows->next[q + k] + found;
     }
     rows->next[q + k] = next[k];

@@ -68,7 +68,8 @@ typedef struct kith_lane {
   uint32_t self[KITH_TILE_QUERIES];
   uint32_t degrees[KITH_TILE_QUERIES];
   kith_rows rows;
-  uint32_t n_runs; /* of the tile; if pairs are met once, without those that hold nothing that comes after it */
+  uint32_t
+      n_runs; /* of the tile, or of its row; if pairs are met once, without those that hold nothing behind it */
   struct kith_grid_walk *grid; /* how tiles and runs are found: in the rows of a grid, */
   struct kith_ego_walk *ego;   /* or in epsilon grid order; the other is NULL */
   bool tile_accepts;           /* pairs may be accepted untested: cells are even */

@@ -8,7 +8,7 @@
 #include "engine/cuda/records.cuh"
 #include "engine/cuda/transfer.cuh"
 
-#include "base/stream.h"
+#include "base/bypass.h"
 
 #include <algorithm>
 #include <cstring>
@@ -111,7 +111,7 @@ template <typename T> struct row_scatter {
       uint64_t stop = std::min(end, begins[row + 1]);
       char *place = (char *)(out + to[row] + (first - begins[row]));
       uint64_t row_bytes = (stop - first) * sizeof(T);
-      kith_stream_copy(place, values, row_bytes);
+      kith_bypass_copy(place, values, row_bytes);
       values += stop - first;
       first = stop;
       row++;
@@ -542,7 +542,7 @@ void running_batch::collect_rows() {
   char *to = (char *)(batch.pool.ids + place);
   copy_pieces_to_host(
       session, device->rows.neighbors.get(), n_pairs * sizeof(uint32_t), KITH_CUDA_PIECE_BYTES,
-      [to](uint64_t at, const char *piece, uint64_t n) { kith_stream_copy(to + at, piece, n); });
+      [to](uint64_t at, const char *piece, uint64_t n) { kith_bypass_copy(to + at, piece, n); });
 }
 
 void running_batch::fetch(std::vector<uint64_t> &to, const buffer<uint64_t> &from) {

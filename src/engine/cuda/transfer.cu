@@ -1,7 +1,7 @@
 /* Transfers: see transfer.cuh. */
 #include "engine/cuda/transfer.cuh"
 
-#include "base/stream.h"
+#include "base/bypass.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -254,7 +254,7 @@ void copy_pieces(kith_cuda_session &session, uint64_t n, cudaEvent_t after, G ge
     for (int i = 0; pending[i].bytes; i = (i + 1) % BUFFERS) {
       await(session, lane.done[i]);
       put(pending[i], lane.buffer[i]);
-      kith_stream_end();
+      kith_bypass_end();
       start(i);
     }
   });
@@ -284,7 +284,7 @@ void copy_to_host_after(kith_cuda_session &session, cudaEvent_t event, const std
   }
   copy_pieces(
       session, pieces.size(), event, [&](uint64_t number) { return pieces[number]; },
-      [](const piece &p, const char *buffer) { kith_stream_copy(p.to, buffer, p.bytes); });
+      [](const piece &p, const char *buffer) { kith_bypass_copy(p.to, buffer, p.bytes); });
 }
 
 void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, uint64_t piece_bytes,

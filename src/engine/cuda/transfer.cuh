@@ -26,7 +26,7 @@ void copy_to_host_after(kith_cuda_session &session, cudaEvent_t event, const std
 
 /* What is complete on the device, in pieces of at most so many bytes (2 MiB): put(at, piece, bytes) is called,
  * on several threads, with pieces that begin `at` bytes from the beginning, in any order; what it writes past
- * the caches (base/stream.h) is then made sure to be seen by others. The session's stream is not waited for. */
+ * the caches (base/bypass.h) is then made sure to be seen by others. The session's stream is not waited for. */
 using put_piece = std::function<void(uint64_t at, const char *piece, uint64_t bytes)>;
 enum { KITH_CUDA_PIECE_BYTES = 2 << 20 };
 void copy_pieces_to_host(kith_cuda_session &session, const void *from, uint64_t bytes, uint64_t piece_bytes,
