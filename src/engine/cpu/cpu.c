@@ -4,8 +4,6 @@
  * comes after it in the index. Degrees and filling visit every ordered pair.
  * Candidates are staged until the buffers are full or the tile's runs are over, then a kernel sees them all.
  * Runs that lie wholly within eps are counted or copied without a test where that pays. */
-#include "engine/cpu/ego.h"
-#include "engine/cpu/grid.h"
 #include "engine/cpu/images.h"
 #include "engine/cpu/lane.h"
 #include "engine/cpu/order.h"
@@ -571,10 +569,7 @@ static kith_status run(kith_engine *engine, uint32_t number, const kith_work *wo
   cpu_engine *cpu = (cpu_engine *)engine;
   kith_lane *lane = &cpu->lanes[number];
   visit v = {.lane = lane, .work = work, .operation = work->operation, .tally = tally};
-  if (lane->grid)
-    lane->grid->row = UINT32_MAX;
-  if (lane->ego)
-    lane->ego->next = lane->ego->n_tiles = 0;
+  kith_lane_begin(lane);
   bool rows = work->operation == KITH_DO_FILL || work->operation == KITH_DO_COLLECT;
   lane->tile.half = cpu->task.half && work->operation != KITH_DO_COUNT;
   lane->tile.self = cpu->task.drop_self && rows ? lane->self : NULL;

@@ -1,6 +1,8 @@
 /* Walking the rows of a grid: see grid.h. */
 #include "engine/cpu/grid.h"
 
+#include "engine/cpu/search.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -11,27 +13,6 @@ enum { ENOUGH_QUERIES = 16, ENOUGH_SORTED = 40 }; /* more where candidates must 
 
 /* Nor does it cross a wider gap than about this many cells: a neighbouring row may be crowded there. */
 enum { FAR_CELLS = 8 };
-
-/* The first i in [begin, end) with values[i] >= bound, or end: gallops from begin, since it is near. */
-#define DEFINE_GALLOP(NAME, TYPE)                                                                              \
-  static uint32_t NAME(const TYPE *values, uint32_t begin, uint32_t end, uint64_t bound) {                     \
-    uint32_t step = 1;                                                                                         \
-    while (end - begin > step && values[begin + step] < bound) {                                               \
-      begin += step;                                                                                           \
-      step *= 2;                                                                                               \
-    }                                                                                                          \
-    uint32_t high = end - begin > step ? begin + step : end;                                                   \
-    while (begin < high) {                                                                                     \
-      uint32_t middle = begin + (high - begin) / 2;                                                            \
-      if (values[middle] < bound)                                                                              \
-        begin = middle + 1;                                                                                    \
-      else                                                                                                     \
-        high = middle;                                                                                         \
-    }                                                                                                          \
-    return begin;                                                                                              \
-  }
-DEFINE_GALLOP(gallop_cells, uint32_t)
-DEFINE_GALLOP(gallop_rows, uint64_t)
 
 /* ---- rows ------------------------------------------------------------------------------------------------ */
 
@@ -87,7 +68,7 @@ static void enter_row(kith_lane *lane, uint32_t row, bool once) {
     kith_step_group *group = &walk->groups[g];
     int64_t first = number + group->row;
     uint64_t sought = first > 0 ? (uint64_t)first : 0;
-    at = group->at = gallop_rows(candidates->row_number, fresh ? at : group->at, candidates->n_rows, sought);
+    at = group->at = gallop_row(candidates->row_number, fresh ? at : group->at, candidates->n_rows, sought);
     set_cursors(lane, group, first);
   }
   walk->row = row;
@@ -102,7 +83,7 @@ static void enter_cell(kith_lane *lane, uint32_t position, bool once) {
   kith_grid_walk *walk = lane->grid;
   if (walk->row == UINT32_MAX || position < index->cell_start[walk->cell])
     walk->cell = kith_index_cell_at(index, position);
-  walk->cell = gallop_cells(index->cell_start, walk->cell, index->n_cells, (uint64_t)position + 1);
+  walk->cell = gallop_cell(index->cell_start, walk->cell, index->n_cells, (uint64_t)position + 1);
   walk->cell -= index->cell_start[walk->cell] > position;
   if (walk->row == UINT32_MAX || walk->cell < index->row_cell[walk->row] ||
       walk->cell >= index->row_cell[walk->row + 1])
@@ -182,7 +163,7 @@ static uint32_t cut_listed(kith_lane *lane, uint32_t at, const kith_work *work) 
   queries->begin = work->list[at];
   for (; at < work->end && n < KITH_TILE_QUERIES; at++) {
     uint32_t position = work->list[at];
-    cell = gallop_cells(index->cell_start, cell, index->n_cells, (uint64_t)position + 1);
+    cell = gallop_cell(index->cell_start, cell, index->n_cells, (uint64_t)position + 1);
     cell -= index->cell_start[cell] > position;
     uint32_t x = index->cell_x[cell];
     if (cell >= row_end || (n > 0 && x > queries->x_last && is_tile_enough(lane, n, x)))
@@ -228,8 +209,8 @@ kith_run kith_grid_tile_run(kith_lane *lane, uint32_t r) {
   uint64_t low = queries->x_first > x_reach ? queries->x_first - (uint64_t)x_reach : 0;
   uint64_t high = (uint64_t)queries->x_last + (uint64_t)x_reach;
   const uint32_t *x = candidates->cell_x;
-  uint32_t first = gallop_cells(x, cursor->cell, cursor->cell_end, low);
-  uint32_t last = gallop_cells(x, cursor->last, cursor->cell_end, high + 1);
+  uint32_t first = gallop_cell(x, cursor->cell, cursor->cell_end, low);
+  uint32_t last = gallop_cell(x, cursor->last, cursor->cell_end, high + 1);
   if (!own_reach) {
     cursor->cell = first;
     cursor->last = last;
@@ -246,8 +227,8 @@ kith_run kith_grid_tile_run(kith_lane *lane, uint32_t r) {
     inside_high = (int64_t)fmin((double)inside_high, floor(grid->before[0] + grid->even[0]) - 1);
   }
   if (inside_low <= inside_high) {
-    uint32_t from = gallop_cells(x, first, last, inside_low > 0 ? (uint64_t)inside_low : 0);
-    uint32_t to = gallop_cells(x, from, last, (uint64_t)inside_high + 1);
+    uint32_t from = gallop_cell(x, first, last, inside_low > 0 ? (uint64_t)inside_low : 0);
+    uint32_t to = gallop_cell(x, from, last, (uint64_t)inside_high + 1);
     run.inside_begin = candidates->cell_start[from];
     run.inside_end = candidates->cell_start[to];
     run.inside_cells = to - from;

@@ -1,6 +1,8 @@
 /* Images: see images.h. */
 #include "engine/cpu/images.h"
 
+#include "engine/cpu/search.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -339,21 +341,6 @@ void kith_images_each(kith_lane *lane, bool positive, void (*meet)(void *user), 
 }
 
 /* ---- runs ---- */
-
-/* The first i in [begin, end) with values[i] >= bound, or end. */
-#define DEFINE_FIRST(NAME, TYPE)                                                                               \
-  static uint32_t NAME(const TYPE *values, uint32_t begin, uint32_t end, uint64_t bound) {                     \
-    while (begin < end) {                                                                                      \
-      uint32_t middle = begin + (end - begin) / 2;                                                             \
-      if (values[middle] < bound)                                                                              \
-        begin = middle + 1;                                                                                    \
-      else                                                                                                     \
-        end = middle;                                                                                          \
-    }                                                                                                          \
-    return begin;                                                                                              \
-  }
-DEFINE_FIRST(first_row, uint64_t)
-DEFINE_FIRST(first_cell, uint32_t)
 
 /* Finds the rows whose cells are runs->at in dimensions 2 and more, and any in the range of dimension 1. */
 static void find_rows(const kith_lane *lane, kith_image_runs *runs) {

@@ -21,12 +21,11 @@ static inline uint32_t padded_candidates(const kith_tile *tile) {
 
 /* Here, and not in common code, so that a line moves in the widest registers of the instruction set. */
 static void copy_lines(const kith_copy *copy) {
-  enum { LINE = 64 };
   for (uint32_t a = 0; a < copy->arrays; a++) {
     char *to = copy->to + a * copy->to_stride;
     const char *from = copy->from + a * copy->from_stride;
-    for (size_t at = 0; at < copy->bytes; at += LINE)
-      memcpy(to + at, from + at, LINE);
+    for (size_t at = 0; at < copy->bytes; at += KITH_LINE_BYTES)
+      memcpy(to + at, from + at, KITH_LINE_BYTES);
   }
 }
 

@@ -135,6 +135,13 @@ void kith_lane_choose_sieve(kith_lane *lane) {
   lane->sieve.limit = (float)(lane->predicate.limit + 2 * (double)lane->predicate.band);
 }
 
+void kith_lane_begin(kith_lane *lane) {
+  if (lane->grid)
+    lane->grid->row = UINT32_MAX;
+  if (lane->ego)
+    lane->ego->next = lane->ego->n_tiles = 0;
+}
+
 uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t at, const kith_work *work) {
   at = lane->ego ? kith_ego_next_tile(lane, at, work) : kith_grid_next_tile(lane, at, work);
   kith_lane_open_tile(lane);

@@ -92,6 +92,9 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
 /* Candidates that fit in the staging buffers: about 24 KiB of float coordinates. */
 uint32_t kith_lane_capacity(uint32_t dim);
 
+/* Begins a piece of work: nothing is remembered of the one before. */
+void kith_lane_begin(kith_lane *lane);
+
 /* Cuts the next tile from positions [at, end), or entries [at, end) of the work's list: those with ids in
  * [first_row, end_row). Returns where it ends; the tile may be empty. */
 uint32_t kith_lane_next_tile(kith_lane *lane, uint32_t at, const kith_work *work);
