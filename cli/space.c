@@ -203,20 +203,25 @@ static uint32_t axis_of(const session *s, uint32_t c) {
   return name && name[0] >= 'x' && name[0] <= 'z' && name[1] == '\0' ? (uint32_t)(name[0] - 'x') : 3;
 }
 
-/* Takes the box of x, y and z for the columns that were chosen, in their order. */
+/* Takes the box of x, y and z for the columns that were chosen, in their order: lengths of each, or what
+ * vectors have along each. */
 static int fit_box(session *s, const double *box) {
   struct space_parts *parts = s->space;
   uint32_t dim = s->a->dim;
-  bool in_order = dim == 3;
+  uint32_t seen = 0;
   for (uint32_t c = 0; c < dim && c < 3; c++) {
-    in_order = in_order && axis_of(s, c) == c;
+    uint32_t axis = axis_of(s, c);
+    seen |= 1U << axis;
     if (parts->n_box == 3)
-      parts->box[c] = box[axis_of(s, c)];
+      parts->box[c] = box[axis];
+    for (uint32_t i = 0; i < 3 && parts->n_box == 9; i++)
+      parts->box[3 * i + c] = axis < 3 ? box[3 * i + axis] : 0;
   }
   if (parts->n_box == 3)
     parts->n_box = dim;
-  else if (!in_order)
-    return cli_fail(CLI_USAGE, "the box of %s is that of x, y and z: leave --columns out, or choose x,y,z",
+  else if (dim != 3 || seen != 7)
+    return cli_fail(CLI_USAGE,
+                    "the box of %s has angles, and takes x, y and z: leave --columns out, or choose all three",
                     kith_file_path(s->file_a));
   return CLI_OK;
 }

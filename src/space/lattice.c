@@ -11,8 +11,8 @@ static kith_status refuse(kith_context *ctx, const char *why) {
 }
 
 /* Squares of longer and of shorter ones would overflow or vanish. */
-static const double LONGEST = 1e150;
-static const double SHORTEST = 1e-140;
+static bool is_length(double length) { return length >= 1e-140 && length <= 1e150; }
+static const char NO_LENGTH[] = "has a length beyond 1e150 or below 1e-140";
 
 /* A box of lengths: an axis for each that is not 0. */
 static kith_status make_straight(kith_context *ctx, const double *lengths, uint32_t dim,
@@ -22,8 +22,8 @@ static kith_status make_straight(kith_context *ctx, const double *lengths, uint3
     double length = lengths[c];
     if (length == 0)
       continue;
-    if (length > LONGEST || length < SHORTEST)
-      return refuse(ctx, "has a length beyond 1e150 or below 1e-140");
+    if (!is_length(length))
+      return refuse(ctx, NO_LENGTH);
     if (lattice->n == KITH_MAX_AXES)
       return refuse(ctx, "is periodic along more than 8 axes: give 0 for those that are to be open");
     lattice->axis[lattice->n] = c;
@@ -54,42 +54,102 @@ static double skewed_height(const kith_lattice *lattice) {
   return fmin(fmin(height_a, height_b), three ? v[2][2] : INFINITY);
 }
 
-/* Checks vector i of three: it is zero, and its axis open, or it leads along its axis, and leans along no open
- * one. */
-static kith_status check_vector(kith_context *ctx, double v[3][3], int i) {
-  bool leans = v[i][0] != 0 && i > 0 && v[0][0] == 0;
-  leans = leans || (v[i][1] != 0 && i > 1 && v[1][1] == 0);
-  bool is_zero = v[i][0] == 0 && v[i][1] == 0 && v[i][2] == 0;
-  if (!is_zero && !(v[i][i] > 0))
-    return refuse(ctx, "has no volume: vectors with angles must have positive lengths x, y and z along the "
-                       "axes, or be zero where an axis is open");
-  if (leans)
-    return refuse(ctx, "has a vector with a component along an axis that is open");
+/* ---- turning ---- */
+
+static bool is_zero(const double v[3]) { return v[0] == 0 && v[1] == 0 && v[2] == 0; }
+
+static double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+
+/* Whether vectors are lower triangular, each of them zero, and its axis open, or with a positive length along
+ * its axis and none along an open one. */
+static bool is_triangular(double v[3][3]) {
+  bool ok = v[0][1] == 0 && v[0][2] == 0 && v[1][2] == 0;
+  for (int i = 0; i < 3; i++) {
+    ok = ok && (v[i][i] > 0 || is_zero(v[i]));
+    for (int j = 0; j < i; j++)
+      ok = ok && (v[i][j] == 0 || v[j][j] > 0);
+  }
+  return ok;
+}
+
+/* Takes away from r what it has along the axes that are known, and tells what length is left. Twice: the first
+ * time leaves what rounding does. */
+static double remove_axes(double r[3], double axes[3][3], const bool known[3]) {
+  for (int round = 0; round < 2; round++)
+    for (int j = 0; j < 3; j++) {
+      double along = known[j] ? dot(r, axes[j]) : 0;
+      for (int c = 0; c < 3 && known[j]; c++)
+        r[c] -= along * axes[j][c];
+    }
+  return sqrt(dot(r, r));
+}
+
+static void set_axis(double axis[3], const double r[3], double length) {
+  for (int c = 0; c < 3; c++)
+    axis[c] = r[c] / length;
+}
+
+/* An axis for a vector of zeros, at right angles to those that are known: from x, y or z, whichever has most
+ * left. */
+static void complete_axis(double axes[3][3], const bool known[3], int i) {
+  double longest = 0;
+  for (int c = 0; c < 3; c++) {
+    double r[3] = {c == 0, c == 1, c == 2};
+    double length = remove_axes(r, axes, known);
+    if (length > longest)
+      set_axis(axes[i], r, length);
+    longest = fmax(longest, length);
+  }
+}
+
+/* Turns three vectors so that they are lower triangular: the first leads along the first axis, and so on. */
+static kith_status turn_vectors(kith_context *ctx, double v[3][3], kith_lattice *lattice) {
+  static const double FLATTEST = 1e-9; /* of a vector: less lies in the plane of the others */
+  double lengths[3] = {0, 0, 0};
+  bool known[3] = {false, false, false};
+  for (int i = 0; i < 3; i++) {
+    double r[3] = {v[i][0], v[i][1], v[i][2]};
+    double whole = sqrt(dot(r, r));
+    if (is_zero(r))
+      continue;
+    if (!is_length(whole))
+      return refuse(ctx, NO_LENGTH);
+    lengths[i] = remove_axes(r, lattice->turn, known);
+    if (!(lengths[i] > FLATTEST * whole))
+      return refuse(ctx, "has no volume: one of its vectors lies in the line or plane of the others");
+    set_axis(lattice->turn[i], r, lengths[i]);
+    known[i] = true;
+  }
+  for (int i = 0; i < 3; i++)
+    if (!known[i]) {
+      complete_axis(lattice->turn, known, i);
+      known[i] = true;
+    }
+  for (int i = 0; i < 3; i++) {
+    double from[3] = {v[i][0], v[i][1], v[i][2]};
+    for (int j = 0; j < 3; j++)
+      v[i][j] = j > i || lengths[j] == 0 ? 0 : j == i ? lengths[i] : dot(from, lattice->turn[j]);
+  }
+  lattice->turned = true;
   return KITH_OK;
 }
 
 /* Three vectors, row by row, as a lattice. */
 static kith_status make_vectors(kith_context *ctx, double v[3][3], kith_lattice *lattice) {
-  if (v[0][1] != 0 || v[0][2] != 0 || v[1][2] != 0)
-    return refuse(ctx,
-                  "has vectors that are not lower triangular: turn it so that the first lies along x and the "
-                  "second in the plane of x and y, and the points with it");
+  kith_status status = is_triangular(v) ? KITH_OK : turn_vectors(ctx, v, lattice);
+  if (status)
+    return status;
   bool straight = v[1][0] == 0 && v[2][0] == 0 && v[2][1] == 0;
   if (straight)
     return make_straight(ctx, (double[]){v[0][0], v[1][1], v[2][2]}, 3, lattice);
-  kith_status status = KITH_OK;
-  for (int i = 0; i < 3 && !status; i++)
-    status = check_vector(ctx, v, i);
-  if (status)
-    return status;
   reduce(v, 2, 1);
   reduce(v, 2, 0);
   reduce(v, 1, 0);
   for (uint32_t i = 0; i < 3; i++) {
     if (v[i][i] == 0)
       continue;
-    if (v[i][i] > LONGEST || v[i][i] < SHORTEST)
-      return refuse(ctx, "has a length beyond 1e150 or below 1e-140");
+    if (!is_length(v[i][i]))
+      return refuse(ctx, NO_LENGTH);
     lattice->axis[lattice->n] = i;
     for (uint32_t c = 0; c <= lattice->n; c++)
       lattice->vector[lattice->n][c] = v[i][lattice->axis[c]];
@@ -143,9 +203,6 @@ kith_status kith_lattice_make(kith_context *ctx, const double *box, uint32_t n, 
         "the box has %u value%s, but the points have %u dimension%s: give a length for each, or in 3 "
         "dimensions three lengths and three angles (6 values), or three vectors (9)",
         n, n == 1 ? "" : "s", dim, dim == 1 ? "" : "s");
-  for (int i = 0; i < 3; i++)
-    if (box[4 * i] < 0)
-      return refuse(ctx, "has a vector that points backwards along its own axis");
   double v[3][3];
   memcpy(v, box, sizeof v);
   return make_vectors(ctx, v, lattice);

@@ -4,7 +4,8 @@
  * are lower triangular: vector i has components along axes 0 to i only, and its own, vector[i][i], is positive.
  * So the brick [0, vector[0][0]) x [0, vector[1][1]) x ... holds exactly one image of every point: moving by
  * whole vectors, last axis first, leads into it. All points of a join are wrapped into the brick, and the grid
- * stays parallel to the axes whatever the angles of the box.
+ * stays parallel to the axes whatever the angles of the box. A box of vectors that are not so is turned until
+ * they are, and its points with it.
  *
  * Vectors are reduced: no component off the diagonal exceeds half of the brick's side there, up to rounding.
  *
@@ -22,6 +23,8 @@ typedef struct kith_lattice {
   double vector[KITH_MAX_AXES][KITH_MAX_AXES];
   bool skewed;   /* some component off the diagonal is not 0 */
   double height; /* no vector of the lattice but 0 is shorter */
+  bool turned;
+  double turn[3][3]; /* where the axes of turned points lead, each a unit vector */
 } kith_lattice;
 
 /* Makes the lattice of a box of n values for points of dim dimensions: dim lengths (0: an open axis), or in
@@ -71,6 +74,25 @@ static inline KITH_DEVICE bool kith_lattice_wrap(const kith_lattice *lattice, do
       *own = 0;
   }
   return true;
+}
+
+/* Turns a point. False if it is so far away that it has no place then. */
+static inline KITH_DEVICE bool kith_lattice_turn(const kith_lattice *lattice, double *x) {
+  double y[3];
+  bool finite = true;
+  for (int i = 0; i < 3; i++) {
+    const double *axis = lattice->turn[i];
+    y[i] = kith_add_product(kith_add_product(x[0] * axis[0], x[1], axis[1]), x[2], axis[2]);
+    finite &= isfinite(y[i]) != 0;
+  }
+  for (int i = 0; i < 3; i++)
+    x[i] = y[i];
+  return finite;
+}
+
+/* Where a point lies in the box; false if its place is lost. */
+static inline KITH_DEVICE bool kith_lattice_place(const kith_lattice *lattice, double *x) {
+  return (!lattice->turned || kith_lattice_turn(lattice, x)) && kith_lattice_wrap(lattice, x);
 }
 
 /* The side of the brick along a dimension of the points; 0: it is open. */

@@ -93,7 +93,7 @@ static kith_row_fault embed_row(const kith_space *space, const kith_points *poin
     return kith_embed_place(x);
   if (kith_space_is_embedded(space))
     return kith_embed_direction(x, points->dim);
-  return kith_lattice_wrap(&space->lattice, x) ? KITH_ROW_FITS : KITH_ROW_LOST;
+  return kith_lattice_place(&space->lattice, x) ? KITH_ROW_FITS : KITH_ROW_LOST;
 }
 
 typedef struct embedding {
@@ -151,7 +151,8 @@ static bool wrap_if_nearby(double *x, double side) {
   return nearby;
 }
 
-/* In a box most points stay where they are, or move by one side: only the others are looked at one by one. */
+/* In a box that is not turned most points stay where they are, or move by one side: only the others are looked
+ * at one by one. */
 static void embed_in_box(embedding *e, uint64_t begin, uint64_t end) {
   enum { BLOCK = 256 }; /* rows that are still in the cache when they are looked at */
   const kith_lattice *lattice = &e->space->lattice;
@@ -197,7 +198,8 @@ static void embed_share(void *argument, uint64_t share) {
   uint64_t begin = kith_share_begin(e->points->n, share, e->shares);
   uint64_t end = kith_share_begin(e->points->n, share + 1, e->shares);
   if (e->space->metric != KITH_HAVERSINE) {
-    (kith_space_is_embedded(e->space) ? embed_rows : embed_in_box)(e, begin, end);
+    bool all_move = kith_space_is_embedded(e->space) || e->space->lattice.turned;
+    (all_move ? embed_rows : embed_in_box)(e, begin, end);
     return;
   }
   for (uint64_t row = begin; row < end; row += KITH_PLACES)
@@ -257,7 +259,7 @@ static bool try_to_stay(kith_context *ctx, const kith_lattice *lattice, const ki
                         bool may_wrap_later, kith_placed *placed) {
   may_wrap_later = may_wrap_later && !lattice->skewed && points->dim <= KITH_MAX_AXES;
   whereabouts farthest_allowed = may_wrap_later ? NEARBY : WITHIN;
-  if (locate_first(lattice, points) > farthest_allowed)
+  if (lattice->turned || locate_first(lattice, points) > farthest_allowed)
     return false;
   double *min = kith_alloc(&ctx->memory, 2 * (uint64_t)points->dim * sizeof *min);
   if (!min)

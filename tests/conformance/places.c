@@ -20,29 +20,93 @@ static void shorten(box *b, int i, int j) {
       b->v[i][c] = b->v[i][c] - k * b->v[j][c];
 }
 
+static double product(const double *a, const double *b) { return (a[0] * b[0] + a[1] * b[1]) + a[2] * b[2]; }
+
+/* What is left of r beside the axes in `set`, and its length. */
+static double beside(const box *b, unsigned set, double *r) {
+  for (int k = 0; k < 6; k++)
+    if (set >> k % 3 & 1) {
+      double s = product(r, b->e[k % 3]);
+      for (int c = 0; c < 3; c++)
+        r[c] = r[c] - s * b->e[k % 3][c];
+    }
+  return sqrt(product(r, r));
+}
+
+static bool is_as_it_should_be(const double *x) {
+  bool there[3] = {x[0] != 0, x[4] != 0, x[8] != 0};
+  bool triangular = x[1] == 0 && x[2] == 0 && x[5] == 0 && x[0] >= 0 && x[4] >= 0 && x[8] >= 0;
+  bool leans = (x[3] != 0 && !(there[0] && there[1])) || (x[6] != 0 && !(there[0] && there[2])) ||
+               (x[7] != 0 && !(there[1] && there[2]));
+  return triangular && !leans;
+}
+
+static void turn_box(box *b, const double *x) {
+  unsigned set = 0;
+  b->turned = true;
+  for (int i = 0; i < 3; i++) {
+    double r[3] = {x[3 * i], x[3 * i + 1], x[3 * i + 2]};
+    if (r[0] == 0 && r[1] == 0 && r[2] == 0)
+      continue;
+    b->v[i][i] = beside(b, set, r);
+    for (int c = 0; c < 3; c++)
+      b->e[i][c] = r[c] / b->v[i][i];
+    set |= 1U << i;
+  }
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < i; j++)
+      b->v[i][j] = (set >> i & 1) && (set >> j & 1) ? product(&x[3 * i], b->e[j]) : 0;
+  for (int i = 0; i < 3; i++) {
+    double longest = 0;
+    for (int k = 0; k < 3 && !(set >> i & 1); k++) {
+      double r[3] = {0, 0, 0};
+      r[k] = 1;
+      double length = beside(b, set, r);
+      for (int c = 0; c < 3 && length > longest; c++)
+        b->e[i][c] = r[c] / length;
+      longest = fmax(longest, length);
+    }
+    set |= 1U << i;
+  }
+}
+
+static bool turn(const box *b, double *x) {
+  double y[3];
+  for (int i = 0; i < 3; i++)
+    y[i] = product(x, b->e[i]);
+  for (int i = 0; i < 3; i++)
+    x[i] = y[i];
+  return isfinite(x[0]) && isfinite(x[1]) && isfinite(x[2]);
+}
+
+/* Nine numbers for a box of angles. */
+static void find_vectors(const double *x, double *v) {
+  double cos_a = kith_cos_degrees(x[3]), cos_b = kith_cos_degrees(x[4]), cos_g = kith_cos_degrees(x[5]);
+  double sin_g = kith_sin_degrees(x[5]);
+  double y = (cos_a - cos_b * cos_g) / sin_g;
+  v[0] = x[0];
+  v[3] = x[1] * cos_g;
+  v[4] = x[1] * sin_g;
+  v[6] = x[2] * cos_b;
+  v[7] = x[2] * y;
+  v[8] = x[2] * sqrt(1 - cos_b * cos_b - y * y);
+}
+
 static box make_box(const kith_join_options *options, uint32_t dim) {
   box b = {.dim = dim};
-  const double *x = options->box;
-  if (options->n_box == dim) {
-    for (uint32_t c = 0; c < dim; c++)
-      b.v[c][c] = x[c];
+  double v[9] = {0};
+  for (uint32_t c = 0; c < options->n_box && options->n_box == dim; c++)
+    b.v[c][c] = options->box[c];
+  if (options->n_box == dim)
     return b;
-  }
-  if (options->n_box == 9) {
-    for (int i = 0; i < 3; i++)
-      for (int c = 0; c < 3; c++)
-        b.v[i][c] = x[3 * i + c];
-  } else {
-    double cos_a = kith_cos_degrees(x[3]), cos_b = kith_cos_degrees(x[4]), cos_g = kith_cos_degrees(x[5]);
-    double sin_g = kith_sin_degrees(x[5]);
-    double y = (cos_a - cos_b * cos_g) / sin_g;
-    b.v[0][0] = x[0];
-    b.v[1][0] = x[1] * cos_g;
-    b.v[1][1] = x[1] * sin_g;
-    b.v[2][0] = x[2] * cos_b;
-    b.v[2][1] = x[2] * y;
-    b.v[2][2] = x[2] * sqrt(1 - cos_b * cos_b - y * y);
-  }
+  if (options->n_box == 6)
+    find_vectors(options->box, v);
+  for (int i = 0; i < 9 && options->n_box == 9; i++)
+    v[i] = options->box[i];
+  if (!is_as_it_should_be(v))
+    turn_box(&b, v);
+  for (int i = 0; i < 9 && !b.turned; i++)
+    b.v[i / 3][i % 3] = v[i];
   b.skewed = true;
   shorten(&b, 2, 1);
   shorten(&b, 2, 0);
@@ -138,7 +202,7 @@ static bool locate(const kith_join_options *options, const box *b, double *x, ui
     return place(x);
   if (options->metric == KITH_COSINE || options->metric == KITH_ANGULAR)
     return direct(x, dim);
-  return !options->n_box || wrap(b, x);
+  return !options->n_box || ((!b->turned || turn(b, x)) && wrap(b, x));
 }
 
 places places_make(const kith_points *points, const kith_join_options *options) {

@@ -13,6 +13,8 @@ typedef struct box {
   uint32_t dim;
   double v[16][16];
   bool skewed;
+  bool turned;
+  double e[3][3]; /* the axes of a turned box */
 } box;
 
 /* A set of points as they lie in their space. */

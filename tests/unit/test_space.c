@@ -225,6 +225,57 @@ static void test_lattice_heights(void **state) {
   kith_context_destroy(ctx);
 }
 
+/* Whether two places in the box are one, up to rounding; those next to opposite faces are. */
+static bool is_same_place(const kith_lattice *lattice, const double *a, const double *b) {
+  kith_differences d = {.reach = 1e-9};
+  for (int c = 0; c < 3; c++)
+    d.low[c] = d.high[c] = a[c] - b[c];
+  return find_shifts(lattice, &d).n == 1;
+}
+
+/* Boxes of any vectors, some of them zero: points that are images of each other have one place, and keep their
+ * distances. */
+static void test_lattices_turn(void **state) {
+  (void)state;
+  kith_context *ctx = open_context();
+  uint64_t rng = 5;
+  for (int round = 0; round < 2000; round++) {
+    double v[3][3];
+    for (int i = 0; i < 9; i++)
+      v[i / 3][i % 3] = round & 1 << i / 3 ? 0 : 20 * unit(&rng) - 10;
+    kith_lattice lattice;
+    kith_status status = kith_lattice_make(ctx, v[0], 9, 3, &lattice);
+    assert_true(status == KITH_OK && lattice.turned == ((round & 7) != 7));
+    if (lattice.n == 0 || lattice.height < 1e-3)
+      continue;
+    double x[3], image[3], near[3];
+    for (int c = 0; c < 3; c++) {
+      x[c] = 40 * unit(&rng) - 20;
+      image[c] = x[c] + v[0][c] - 2 * v[1][c] + 3 * v[2][c];
+      near[c] = x[c] + 1e-3 * unit(&rng);
+    }
+    double apart = sqrt(pow(x[0] - near[0], 2) + pow(x[1] - near[1], 2) + pow(x[2] - near[2], 2));
+    double turned[2][3];
+    memcpy(turned[0], x, sizeof x);
+    memcpy(turned[1], near, sizeof near);
+    assert_true(kith_lattice_turn(&lattice, turned[0]) && kith_lattice_turn(&lattice, turned[1]));
+    double still = sqrt(pow(turned[0][0] - turned[1][0], 2) + pow(turned[0][1] - turned[1][1], 2) +
+                        pow(turned[0][2] - turned[1][2], 2));
+    assert_true(fabs(apart - still) < 1e-13);
+    assert_true(kith_lattice_place(&lattice, x) && kith_lattice_place(&lattice, image));
+    assert_true(is_same_place(&lattice, x, image));
+  }
+  kith_lattice lattice;
+  assert_int_equal(kith_lattice_make(ctx, (double[]){1, 1, 0, 2, 2, 0, 0, 0, 1}, 9, 3, &lattice),
+                   KITH_ERR_ARGUMENT);
+  assert_int_equal(kith_lattice_make(ctx, (double[]){0, 1e151, 0, 1, 0, 0, 0, 0, 1}, 9, 3, &lattice),
+                   KITH_ERR_ARGUMENT);
+  assert_int_equal(kith_lattice_make(ctx, (double[]){0, 1e150, 0, 1, 0, 0, 0, 0, 0}, 9, 3, &lattice), KITH_OK);
+  double lost[3] = {1, DBL_MAX, 1};
+  assert_false(kith_lattice_place(&lattice, lost));
+  kith_context_destroy(ctx);
+}
+
 /* ---- embedding ---- */
 
 /* A coordinate in or around a side, at the places where something changes more often than not. */
@@ -382,8 +433,8 @@ int main(void) {
       cmocka_unit_test(test_degrees_are_accurate), cmocka_unit_test(test_degrees_turn),
       cmocka_unit_test(test_norm_bands),           cmocka_unit_test(test_lattice_shifts),
       cmocka_unit_test(test_lattice_wraps),        cmocka_unit_test(test_lattice_heights),
-      cmocka_unit_test(test_boxes_wrap),           cmocka_unit_test(test_points_wrap_later),
-      cmocka_unit_test(test_embedding_fails),
+      cmocka_unit_test(test_lattices_turn),        cmocka_unit_test(test_boxes_wrap),
+      cmocka_unit_test(test_points_wrap_later),    cmocka_unit_test(test_embedding_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

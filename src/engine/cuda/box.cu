@@ -41,8 +41,8 @@ __global__ void count_outside(const __grid_constant__ view points, const __grid_
     atomicAdd(&found->outside, (unsigned long long)count);
 }
 
-__global__ void wrap_rows(const __grid_constant__ view points, const __grid_constant__ kith_lattice lattice,
-                          double *to, wrap_findings *found) {
+__global__ void place_rows(const __grid_constant__ view points, const __grid_constant__ kith_lattice lattice,
+                           double *to, wrap_findings *found) {
   uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= points.n)
     return;
@@ -52,7 +52,7 @@ __global__ void wrap_rows(const __grid_constant__ view points, const __grid_cons
     x[c] = points.get(row, c);
     valid = valid && isfinite(x[c]);
   }
-  bool lost = valid && !kith_lattice_wrap(&lattice, x);
+  bool lost = valid && !kith_lattice_place(&lattice, x);
   for (uint32_t c = 0; lost && c < points.dim; c++)
     x[c] = NAN;
   if (!valid || lost) {
@@ -84,12 +84,15 @@ view wrap_points(kith_cuda_session &session, const kith_cuda_spec &spec, const v
   check(cudaMemsetAsync(found.get(), 0, sizeof(wrap_findings), session.stream), "points");
   check(cudaMemsetAsync(&found.get()->first, 0xFF, sizeof(uint64_t), session.stream), "points");
   unsigned blocks = blocks_for(points.n, THREADS);
-  count_outside<<<blocks, THREADS, 0, session.stream>>>(points, spec.lattice, found.get());
-  check_launch("points");
-  if (read_findings(session, found).outside == 0)
-    return points;
+  if (!spec.lattice.turned) {
+    count_outside<<<blocks, THREADS, 0, session.stream>>>(points, spec.lattice, found.get());
+    check_launch("points");
+    if (read_findings(session, found).outside == 0)
+      return points;
+  }
   auto wrapped = session.make<char>(points.n * points.dim * sizeof(double), "the points in their box");
-  wrap_rows<<<blocks, THREADS, 0, session.stream>>>(points, spec.lattice, (double *)wrapped.get(), found.get());
+  place_rows<<<blocks, THREADS, 0, session.stream>>>(points, spec.lattice, (double *)wrapped.get(),
+                                                     found.get());
   check_launch("points");
   wrap_findings seen = read_findings(session, found);
   bool first_is_lost = seen.faults > 0 && seen.first % 2 == 1;

@@ -59,8 +59,8 @@ check 2 '' "kith: --box is 'ten', but must be numbers such as 10,10,10, or the w
 check 2 '' "kith: --box is '10,,10', but must be numbers such as 10,10,10, or the word file" \
   kith join boxed.csv --eps 1 --box 10,,10
 check 2 '' 'kith: the box has an angle of 180: <*>' kith join boxed.csv --eps 1 --box 9,9,9,90,90,180
-check 2 '' 'kith: the box has vectors that are not lower triangular: <*>' \
-  kith join boxed.csv --eps 1 --box 9,1,0,0,9,0,0,0,9
+check 2 '' 'kith: the box has no volume: one of its vectors lies in the line or plane of the others' \
+  kith join boxed.csv --eps 1 --box 1,2,3,4,5,6,7,8,9
 check 2 '' 'kith: a periodic box needs the metric euclidean, not manhattan' \
   kith join boxed.csv --eps 1 --box 9,9,9 --metric manhattan
 
@@ -81,9 +81,20 @@ check 3 '' 'kith: flags.xyz, line 2: pbc should be three flags, such as "T T F":
 printf '2\nLattice="3 0 0 1 3 0 0 0 9" pbc="T T F"\nC 0.1 0.1 0.1\nC 2.95 0.1 0.1\n' >slab.xyz
 check 0 2 '' kith join slab.xyz --box file --eps 0.3 -q
 check 0 2 '' kith join slab.xyz --box 3,3,0,90,90,60 --eps 0.3 -q
-check 2 '' 'kith: the box has a vector with a component along an axis that is open' \
-  kith join slab.xyz --box 3,0,3,60,90,60 --eps 0.3
+check 0 2 '' kith join slab.xyz --box 3,0,3,60,90,60 --eps 0.3 -q
 check 2 '' 'kith: the box has a negative angle' kith join slab.xyz --box 3,3,3,90,90,-60 --eps 0.3
+
+# A crystal in a cell as crystallographers have it: each of 64 atoms has 12 neighbours, in whatever order the columns are.
+{
+  echo 64
+  echo 'Lattice="0 8 8 8 0 8 8 8 0" Properties=species:S:1:pos:R:3'
+  for i in {0..63}; do echo "Au $((2 * (i / 4 % 4 + i % 4))) $((2 * (i / 16 + i % 4))) $((2 * (i / 16 + i / 4 % 4)))"; done
+} >crystal.xyz
+check 0 768 '' kith join crystal.xyz --box file --eps 3 -q
+check 0 768 '' kith join crystal.xyz --box file --columns z,x,y --eps 3 -q
+check 0 1152 '' kith join crystal.xyz --box file --eps 4.001 -q
+check 2 '' 'kith: the box of crystal.xyz has angles, and takes x, y and z: leave --columns out, or choose all three' \
+  kith join crystal.xyz --box file --columns x,y --eps 3
 
 # A radius for every point.
 check 0 '1,0
