@@ -295,8 +295,8 @@ typedef struct kith_join_options {
   kith_metric metric;
   double radius; /* KITH_HAVERSINE: of the sphere; eps and distances are in its unit. 0: they are in degrees */
   /* KITH_EUCLIDEAN: a periodic box of n_box values, or NULL and 0. dim lengths, or in three dimensions 6 values
-   * (lengths, and angles in degrees) or 9 (vectors, row by row). A length or a vector of 0 leaves its axis open.
-   * eps is at most half of the smallest height. */
+   * (lengths, and angles in degrees) or 9 (vectors, row by row). A length or a vector of 0 leaves its axis
+   * open. eps is at most half of the smallest height. */
   const double *box;
   uint32_t n_box;
   const double *eps_of; /* a->n values, or NULL: (i, j) belongs iff their distance is at most eps_of[i]; eps is

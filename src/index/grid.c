@@ -35,16 +35,61 @@ static uint32_t reach_in_cells(double reach, double side) {
   return (uint32_t)fmin(ceil(reach / side + 0x1p-19), MAX_CELLS);
 }
 
-/* Cuts a period into cells of at least `side`, or into one. */
-static void cut_period(kith_grid *grid, uint32_t j, double period, double side, double reach) {
-  double cells = fmin(fmax(floor(period / side), 1), MAX_CELLS - 2);
+static void set_period(kith_grid *grid, uint32_t j, double period, double cells) {
   grid->origin[j] = 0;
   grid->side[j] = period / cells;
   grid->inverse[j] = cells / period;
   grid->even[j] = cells;
   grid->wraps[j] = true;
   grid->cells[j] = (uint32_t)cells;
+}
+
+/* The least float32 number in a cell that is not the first, or in one behind it. */
+static float first_in_cell(const kith_grid *grid, uint32_t j, uint32_t cell) {
+  float x = (float)(cell * grid->side[j]);
+  while (kith_grid_cell(grid, j, (double)x) >= cell)
+    x = nextafterf(x, -INFINITY);
+  while (kith_grid_cell(grid, j, (double)x) < cell)
+    x = nextafterf(x, INFINITY);
+  return x;
+}
+
+/* The largest float32 number before a cell, of which the one behind the last is the first of the next period.
+ */
+static double last_before(const kith_grid *grid, uint32_t j, uint32_t cell, double period) {
+  float next = cell < grid->cells[j] ? first_in_cell(grid, j, cell) : (float)period;
+  if (cell == grid->cells[j] && (double)next < period)
+    return next;
+  return nextafterf(next, -INFINITY);
+}
+
+/* Whether float32 numbers within `reach`, and their images, are at most reach[j] cells apart: the last ones
+ * before a cell are too far away from the first ones that are farther. */
+static bool keeps_floats_near(const kith_grid *grid, uint32_t j, double period, double reach) {
+  for (uint32_t cell = 1; cell <= grid->cells[j]; cell++) {
+    uint32_t far = cell + grid->reach[j];
+    bool beyond = far >= grid->cells[j];
+    uint32_t place = beyond ? far - grid->cells[j] : far;
+    double first = (place > 0 ? first_in_cell(grid, j, place) : 0) + (beyond ? period : 0);
+    if (!(first - last_before(grid, j, cell, period) > reach + 0x1p-50 * period))
+      return false;
+  }
+  return true;
+}
+
+/* Cuts a period into cells of at least `side`, or into one. */
+static void cut_period(kith_grid *grid, uint32_t j, const kith_grid_spec *spec, double side, double reach) {
+  enum { FEW = 64 }; /* cells, for one more to matter */
+  double period = spec->period[spec->dims[j]];
+  double cells = fmin(fmax(floor(period / side), 1), MAX_CELLS - 2);
+  set_period(grid, j, period, cells);
   grid->reach[j] = reach_in_cells(reach, grid->side[j]);
+  bool may_have_more = spec->floats && cells < FEW && grid->reach[j] < cells;
+  if (!may_have_more)
+    return;
+  set_period(grid, j, period, cells + 1);
+  if (!keeps_floats_near(grid, j, period, reach))
+    set_period(grid, j, period, cells);
 }
 
 /* Cuts grid dimension j into cells of about `side`; wider ones if there would be too many to number. */
@@ -54,7 +99,7 @@ static void cut_dimension(kith_grid *grid, uint32_t j, const kith_grid_spec *spe
   side = fmax(side, MIN_SIDE);
   grid->dims[j] = d;
   if (spec->period && spec->period[d] > 0) {
-    cut_period(grid, j, spec->period[d], side, reach);
+    cut_period(grid, j, spec, side, reach);
     return;
   }
   grid->origin[j] = spec->low[d];

@@ -14,7 +14,9 @@
  *
  * Along an axis of a periodic box the grid may wrap around: a whole number of cells is the period, and behind
  * the last one comes the first. The invariant then holds for images: cell numbers of a and of the image of b,
- * whose cells go on beyond the box. No image farther than one period away is reached.
+ * whose cells go on beyond the box. No image farther than one period away is reached. Where the reach is a
+ * whole part of the period, or nearly so, sides need not be wider than it if no two float32 numbers tell the
+ * difference.
  *
  * May include space; CUDA code includes it too. */
 #ifndef KITH_INDEX_GRID_H
@@ -65,6 +67,7 @@ typedef struct kith_grid_spec {
   const double *low, *high; /* the box to cut evenly, per input dimension */
   const double *min, *max;  /* the box of all points, per input dimension */
   const double *period;     /* likewise, 0: no wrapping around; NULL: nowhere */
+  bool floats;              /* points have float32 coordinates, and lie within their periods */
   uint32_t dim;
 } kith_grid_spec;
 

@@ -11,7 +11,7 @@
 
 /* ---- the grid ---- */
 
-enum { MAX_K = 4, MAX_POINTS = 90 };
+enum { MAX_K = 4, MAX_POINTS = 140 };
 
 /* A random grid with points that try its borders. */
 typedef struct grid_case {
@@ -306,6 +306,63 @@ static void test_wrapping_grid(void **state) {
   assert_true(made > 200);
 }
 
+/* Float32 numbers next to the ends of all cells of a period, in both dimensions of the points. */
+static void floats_at_cells(grid_case *g, const double *period, uint64_t *rng) {
+  g->n = 0;
+  for (uint32_t cell = 0; cell <= g->grid.cells[1]; cell++)
+    for (int step = -2; step <= 2 && g->n < MAX_POINTS; step++) {
+      float x = (float)(cell * g->grid.side[1]);
+      for (int i = 0; i < abs(step); i++)
+        x = nextafterf(x, step < 0 ? -INFINITY : INFINITY);
+      bool within = x >= 0 && (double)x < period[1];
+      g->points[g->n][0] = (float)(random_unit(rng) * 1e-9);
+      g->points[g->n][1] = within ? (double)x : 0;
+      g->n++;
+    }
+}
+
+/* Where eps is a whole part of the period, or nearly so, float32 points have cells of that side. */
+static void test_wrapping_grid_of_floats(void **state) {
+  (void)state;
+  static grid_case g;
+  uint32_t exact = 0, near = 0;
+  for (uint64_t seed = 0; seed < 120; seed++) {
+    uint64_t rng = seed;
+    double period[MAX_K] = {0};
+    double parts = 2 + random_below(&rng, 12);
+    double larger = random_below(&rng, 2) ? pow(10, 4 * random_unit(&rng) - 9) : 0;
+    g = (grid_case){.dim = 2, .eps = 0};
+    for (uint32_t d = 0; d < 2; d++) {
+      period[d] = random_below(&rng, 2) ? 1 + random_below(&rng, 20) : 0.5 + random_unit(&rng);
+      g.max[d] = g.high[d] = period[d];
+    }
+    g.eps = period[1] / parts * (1 + larger);
+    g.predicate = kith_predicate_make(g.eps, 2);
+    g.predicate.reach += 0x1p-48 * (period[0] + period[1]);
+    g.spec = (kith_grid_spec){.k = 2,
+                              .dims = {0, 1},
+                              .row_side = random_below(&rng, 3) ? 1 : 0.5,
+                              .x_side = 1,
+                              .low = g.low,
+                              .high = g.high,
+                              .min = g.min,
+                              .max = g.max,
+                              .period = period,
+                              .floats = true,
+                              .dim = 2};
+    kith_grid_make(&g.grid, &g.spec, &g.predicate);
+    assert_true(kith_stencil_make(&g.stencil, &g.grid, &g.spec, &g.predicate));
+    bool as_wanted = g.grid.cells[1] == (uint32_t)(parts / g.spec.row_side);
+    exact += larger == 0 && as_wanted;
+    near += larger > 0 && as_wanted;
+    floats_at_cells(&g, period, &rng);
+    for (uint32_t p = 0; p < g.n; p++)
+      for (uint32_t q = 0; q < g.n; q++)
+        check_images(&g, period, g.points[p], g.points[q], seed);
+  }
+  assert_true(exact > 45 && near > 0 && near < 45);
+}
+
 /* "Inside" is worth having: dense data must find some of it, else the test above proves nothing. */
 static void test_inside_exists(void **state) {
   (void)state;
@@ -327,6 +384,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_grid),
       cmocka_unit_test(test_wrapping_grid),
+      cmocka_unit_test(test_wrapping_grid_of_floats),
       cmocka_unit_test(test_inside_exists),
   };
   return cmocka_run_group_tests_name("grid", tests, NULL, NULL);

@@ -574,6 +574,7 @@ void planner::make_grid(grid_plan &plan, const option &chosen, const double *per
   made.min = min.data();
   made.max = max.data();
   made.period = period;
+  made.floats = !a.is_f64 && !b.is_f64;
   made.dim = dim;
   kith_predicate predicate = spec.predicate;
   predicate.reach = widen_reach(spec.lattice, predicate.reach);
