@@ -38,7 +38,8 @@ __global__ void weigh_tiles(const __grid_constant__ join_args args, uint32_t fir
       continue;
     cell_span span = cells_within_reach(args.grid, args.steps[s], x_first, x_last);
     uint64_t base = (uint64_t)row << args.grid.x_bits;
-    sum += args.find.find(base + span.high + 1) - args.find.find(base + span.low);
+    position_range run = args.find.find_range(base + span.low, base + span.high + 1);
+    sum += run.end - run.begin;
   }
   uint32_t group = (UINT32_MAX >> (32 - lanes)) << (threadIdx.x % 32 / lanes * lanes);
   for (uint32_t step = lanes / 2; step > 0; step /= 2)

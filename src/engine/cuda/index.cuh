@@ -47,6 +47,11 @@ struct key_list {
   }
 };
 
+/* Positions from begin up to end. */
+struct position_range {
+  uint32_t begin, end;
+};
+
 /* Finds the first position with a key of at least some value. */
 struct finder {
   key_list keys;
@@ -55,22 +60,32 @@ struct finder {
   uint32_t shift;
   uint32_t n;
 
-  __device__ uint32_t find(uint64_t key) const {
-    uint64_t entry = key >> shift;
+  /* The positions among which it is, up to the last one. */
+  __device__ position_range narrow(uint64_t entry) const {
     if (entry >= entries)
-      return n;
+      return {n, n};
     uint32_t low = table[entry];
-    if (shift == 0)
-      return low;
-    uint32_t high = table[entry + 1];
-    while (low < high) {
-      uint32_t middle = low + (high - low) / 2;
+    return {low, shift == 0 ? low : table[entry + 1]};
+  }
+  __device__ uint32_t search(position_range among, uint64_t key) const {
+    while (among.begin < among.end) {
+      uint32_t middle = among.begin + (among.end - among.begin) / 2;
       if (keys[middle] < key)
-        low = middle + 1;
+        among.begin = middle + 1;
       else
-        high = middle;
+        among.end = middle;
     }
-    return low;
+    return among.begin;
+  }
+  __device__ uint32_t find(uint64_t key) const { return search(narrow(key >> shift), key); }
+
+  /* The positions with keys from `first` to before `end`: often both ends are in one entry of the table. */
+  __device__ position_range find_range(uint64_t first, uint64_t end) const {
+    position_range among = narrow(first >> shift);
+    uint32_t begin = search(among, first);
+    if (end >> shift != first >> shift)
+      among = narrow(end >> shift);
+    return {begin, search({max(begin, among.begin), among.end}, end)};
   }
 };
 

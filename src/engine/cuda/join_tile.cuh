@@ -13,8 +13,9 @@
  *
  * The smallest |s| is kept when counting: if any is within the band of the predicate, the chunk is counted
  * again by the definition, and the tile is marked, so that filling its rows looks twice as well. No atomics a
- * pair, and the same order in every run: in a row, the untested pairs of a batch of 32 steps come first, then
- * the others, by position.
+ * pair, and the same order in every run: in a row, the tested pairs of a batch of 32 steps come first, by
+ * position, then the others. What is left of a batch, if candidates are dropped, waits for the next one to fill
+ * a chunk; but not with the tile itself among it, whose pairs need admission.
  *
  * Counting a set against itself looks at each unordered pair once: at candidates that come after the query.
  *
@@ -55,7 +56,8 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
   static constexpr uint32_t CHUNK = shared::CHUNK;
   static constexpr bool WRITES = shared::WRITES;
   static constexpr bool COUNTS_ROWS = OP == DEGREES && D > 0;
-  static constexpr bool PRUNES = shared::PRUNES;
+  static constexpr bool PRUNES = shared::PRUNES, VOTES = shared::VOTES;
+  static constexpr uint32_t NOWHERE = UINT32_MAX; /* where n_test does not reach */
 
   const join_args &args;
   shared &memory;
@@ -72,6 +74,8 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
   float band = 0, prune_band = 0;
   /* the runs of a batch */
   uint32_t n_test = 0, n_inside = 0;
+  uint32_t run_place[shared::RUNS];        /* VOTES: where those of this lane begin, end to end; or NOWHERE */
+  uint32_t waiting = 0;                    /* candidates in the queue */
   uint32_t self_inside = UINT32_MAX;       /* the place of query `mine` among those accepted untested */
   bool own_row = false;                    /* the own row is in the batch, and not all pairs there count */
   uint64_t found = 0;                      /* by query `mine` */
@@ -334,7 +338,7 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
 
   /* What a row has beyond the ends of the box, at the left and at the right. */
   struct wrapped_ends {
-    uint32_t left = 0, left_end = 0, right = 0, right_end = 0;
+    position_range left = {0, 0}, right = {0, 0};
     uint32_t turns = 0; /* of the row itself */
   };
   struct no_ends {};
@@ -380,8 +384,9 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
       if (args.grid.wraps[0])
         find_ends(step, base, run);
     auto [low, high] = cells_within_reach(args.grid, step, x_first, x_last);
-    run.begin = args.find.find(base + low);
-    run.end = args.find.find(base + high + 1);
+    position_range within = args.find.find_range(base + low, base + high + 1);
+    run.begin = within.begin;
+    run.end = within.end;
     run.inside_begin = run.inside_end = run.end;
     if (step.x_inside < 0 || !accepts || run.begin == run.end)
       return run;
@@ -395,22 +400,19 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     inside_high = min(inside_high, (int64_t)high);
     if (inside_low > inside_high)
       return run;
-    run.inside_begin = args.find.find(base + (uint64_t)inside_low);
-    run.inside_end = args.find.find(base + (uint64_t)inside_high + 1);
+    within = args.find.find_range(base + (uint64_t)inside_low, base + (uint64_t)inside_high + 1);
+    run.inside_begin = within.begin;
+    run.inside_end = within.end;
     return run;
   }
 
   /* The reach is at most a period. */
   __device__ void find_ends(const kith_step &step, uint64_t base, run &run) const {
     uint64_t cells = args.grid.cells[0];
-    if (x_first < step.x_reach) {
-      run.left = args.find.find(base + cells + x_first - step.x_reach);
-      run.left_end = args.find.find(base + cells);
-    }
-    if (x_last + step.x_reach >= cells) {
-      run.right = args.find.find(base);
-      run.right_end = args.find.find(base + x_last + step.x_reach - cells + 1);
-    }
+    if (x_first < step.x_reach)
+      run.left = args.find.find_range(base + cells + x_first - step.x_reach, base + cells);
+    if (x_last + step.x_reach >= cells)
+      run.right = args.find.find_range(base, base + x_last + step.x_reach - cells + 1);
   }
 
   /* Counting one set looks only at what follows: in the own row, what comes later; the tile itself is tested,
@@ -423,7 +425,7 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     if (run.inside_begin == run.inside_end)
       run.inside_begin = run.inside_end = run.end;
     if constexpr (WRAPS)
-      run.left = run.left_end;
+      run.left.begin = run.left.end;
   }
 
   /* The sum of a value over the lanes before this one, and over all of them. */
@@ -438,31 +440,81 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     return sum - value;
   }
 
-  /* Lays what is to be tested end to end, in front of the untested part of runs and behind it. */
-  __device__ void lay_tests(const run &run) {
-    uint32_t front = run.inside_begin - run.begin;
-    uint32_t back = run.end - run.inside_end;
-    uint32_t ends = 0;
-    if constexpr (WRAPS)
-      ends = run.left_end - run.left + run.right_end - run.right;
-    uint32_t entry = shared::RUNS * lane;
-    uint32_t at = before(front + back + ends, n_test);
-    lay(entry, run.begin, front, at);
-    lay(entry + 1, run.inside_end, back, at);
-    if constexpr (WRAPS) {
-      uint32_t axis = args.grid.dims[0];
-      lay(entry + 2, run.left, run.left_end - run.left, at);
-      lay(entry + 3, run.right, run.right_end - run.right, at);
-      memory.test_turns[entry] = memory.test_turns[entry + 1] = (uint16_t)run.turns;
-      memory.test_turns[entry + 2] = (uint16_t)(run.turns | BELOW << 2 * axis);
-      memory.test_turns[entry + 3] = (uint16_t)(run.turns | ABOVE << 2 * axis);
+  /* What is to be tested of a step: in front of the untested part of its run and behind it, and at the ends of
+   * a row that wraps around. */
+  struct tests {
+    position_range part[shared::RUNS];
+    uint32_t turns[shared::RUNS];
+    uint32_t n = 0;
+
+    __device__ explicit tests(const join_args &args, const run &run) {
+      part[0] = {run.begin, run.inside_begin};
+      part[1] = {run.inside_end, run.end};
+      if constexpr (WRAPS) {
+        uint32_t axis = args.grid.dims[0];
+        part[2] = run.left;
+        part[3] = run.right;
+        turns[0] = turns[1] = run.turns;
+        turns[2] = run.turns | BELOW << 2 * axis;
+        turns[3] = run.turns | ABOVE << 2 * axis;
+      }
+#pragma unroll
+      for (int i = 0; i < shared::RUNS; i++)
+        n += part[i].end - part[i].begin;
+    }
+  };
+
+  /* Lays them end to end, and lists them; to vote, only those that are not empty. */
+  __device__ void lay_tests(const tests &tests) {
+    uint32_t at = before(tests.n, n_test);
+    uint32_t entry = VOTES ? 0 : shared::RUNS * lane;
+#pragma unroll
+    for (int i = 0; i < shared::RUNS && VOTES; i++)
+      entry += __popc(__ballot_sync(ALL_LANES, tests.part[i].begin < tests.part[i].end) & ((1U << lane) - 1));
+#pragma unroll
+    for (int i = 0; i < shared::RUNS; i++) {
+      auto [first, end] = tests.part[i];
+      if constexpr (VOTES) {
+        run_place[i] = first < end ? at : NOWHERE;
+        if (first == end)
+          continue;
+      }
+      memory.test_base[entry] = first - at;
+      at += end - first;
+      if constexpr (!VOTES)
+        memory.test_end[entry] = at;
+      if constexpr (WRAPS)
+        memory.test_turns[entry] = (uint16_t)tests.turns[i];
+      entry++;
     }
   }
 
-  __device__ void lay(uint32_t entry, uint32_t first, uint32_t n, uint32_t &at) {
-    memory.test_base[entry] = first - at;
-    at += n;
-    memory.test_end[entry] = at;
+  /* Finds the runs of 32 places, a lane a place, from the first of a batch on. */
+  struct run_finder {
+    uint32_t passed = 0; /* runs that lie before, or begin before */
+
+    __device__ uint32_t find(const tile_join &tile, uint32_t place) {
+      if constexpr (VOTES) {
+        uint32_t begins = tile.vote_for_begins(place - tile.lane);
+        uint32_t entry = passed + __popc(begins & (UINT32_MAX >> (31 - tile.lane))) - 1;
+        passed += __popc(begins);
+        return entry;
+      } else {
+        while (place < tile.n_test && place >= tile.memory.test_end[passed])
+          passed++;
+        return passed;
+      }
+    }
+  };
+
+  /* Which of 32 places begin a run, as a mask. */
+  __device__ uint32_t vote_for_begins(uint32_t place) const {
+    uint32_t begins = 0;
+#pragma unroll
+    for (int i = 0; i < shared::RUNS; i++)
+      if (run_place[i] - place < 32 && run_place[i] < n_test)
+        begins |= 1U << (run_place[i] - place);
+    return __reduce_or_sync(ALL_LANES, begins);
   }
 
   /* Lays the runs of steps [s, s + 32) end to end. */
@@ -474,7 +526,7 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
       keep_following(run);
     uint32_t middle = run.inside_end - run.inside_begin;
     __syncwarp();
-    lay_tests(run);
+    lay_tests(tests(args, run));
     uint32_t at = before(middle, n_inside);
     memory.inside_end[lane] = at + middle;
     memory.inside_base[lane] = run.inside_begin - at;
@@ -620,20 +672,19 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     bool exists[HELD];
   };
 
-  __device__ void load(batch &batch, uint32_t at, uint32_t &cursor) const {
+  __device__ void load(batch &batch, uint32_t at, run_finder &runs) const {
 #pragma unroll
     for (int p = 0; p < HELD; p++) {
       uint32_t place = at + p * 32 + lane;
       bool exists = batch.exists[p] = place < n_test;
+      uint32_t entry = runs.find(*this, place);
       if (!exists)
         continue;
-      while (place >= memory.test_end[cursor])
-        cursor++;
-      uint32_t position = batch.position[p] = place + memory.test_base[cursor];
+      uint32_t position = batch.position[p] = place + memory.test_base[entry];
       if (WRITES || (OP == DEGREES && args.half))
         batch.id[p] = args.c_ids[position];
       if constexpr (WRAPS)
-        batch.turns[p] = memory.test_turns[cursor];
+        batch.turns[p] = memory.test_turns[entry];
       if (sees_images()) {
         load_image(batch, p, position);
         continue;
@@ -1082,18 +1133,18 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     report(masks);
   }
 
-  __device__ void take_tests() {
-    uint32_t cursor = 0;
-    uint32_t waiting = 0;
+  /* `all`: nothing is to be left waiting. */
+  __device__ void take_tests(bool all) {
+    run_finder runs;
     batch batch;
-    load(batch, 0, cursor);
-    for (uint32_t at = 0; at < n_test; at += CHUNK) {
+    load(batch, 0, runs);
+    for (uint32_t at = 0; at < n_test || (all && waiting > 0); at += CHUNK) {
       __syncwarp();
       waiting = enqueue(batch, waiting);
-      load(batch, at + CHUNK, cursor); /* arrives while the queue is tested */
+      load(batch, at + CHUNK, runs); /* arrives while the queue is tested */
       __syncwarp();
       bool last = at + CHUNK >= n_test;
-      while (waiting >= CHUNK || (last && waiting > 0)) {
+      while (waiting >= CHUNK || (last && all && waiting > 0)) {
         test(min(waiting, CHUNK));
         __syncwarp();
         if (PRUNES)
@@ -1162,8 +1213,10 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
       found = args.degrees[memory.own_id[mine]];
     for (uint32_t s = is_symmetric() && !sees_images() ? args.own_step : 0; s < args.n_steps; s += 32) {
       list_runs(s);
+      bool last = s + 32 >= args.n_steps;
+      bool needs_queue = WRITES && n_inside > 0;
+      take_tests(!PRUNES || last || own_row || needs_queue);
       take_inside();
-      take_tests();
     }
     finish(tile);
   }

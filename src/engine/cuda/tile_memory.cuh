@@ -16,6 +16,10 @@ enum space_kind { OPEN_SPACE, WRAPPED_SPACE, ANY_SPACE };
  */
 constexpr bool prunes(uint32_t dim) { return dim >= 4; }
 
+/* Dimensions in which runs are so short, and so many of them empty, that lanes vote which run a place is in. In
+ * the others each walks from run to run, which takes less time where one is as long as a vector. */
+constexpr bool votes_for_runs(uint32_t dim) { return dim >= 5; }
+
 /* Queries in a small tile: fewer candidates for each of them, more work to find those. */
 constexpr uint32_t small_tile(uint32_t dim) { return dim >= 1 && dim <= 3 ? 8 : 16; }
 
@@ -60,6 +64,7 @@ struct warp_memory : space_memory<T, G, KIND> {
   static constexpr int MASKS = G < 32 ? 1 : OP == FILL && D <= 3 ? 4 : 2;
   static constexpr int HELD = PARTS * MASKS; /* candidates that a lane holds */
   static constexpr bool PRUNES = prunes(D);
+  static constexpr bool VOTES = votes_for_runs(D);
   static constexpr bool WRITES = OP == FILL || OP == COLLECT;
   static constexpr bool WRAPS = KIND == WRAPPED_SPACE;
   static constexpr int RUNS = WRAPS ? 4 : 2; /* of a step, at most */
@@ -74,7 +79,7 @@ struct warp_memory : space_memory<T, G, KIND> {
   uint32_t own[G], own_id[G];                        /* their positions and ids */
   uint32_t slot[G];                                  /* which query a position of the tile is, if any */
   /* the runs of a batch of steps, end to end: position = place + base */
-  uint32_t test_end[32 * RUNS], test_base[32 * RUNS], inside_end[32], inside_base[32];
+  uint32_t test_end[VOTES ? 1 : 32 * RUNS], test_base[32 * RUNS], inside_end[32], inside_base[32];
   uint16_t test_turns[WRAPS ? 32 * RUNS : 1];
   union {
     struct { /* candidates waiting to be tested */
