@@ -348,6 +348,7 @@ static kith_status embed(kith_join *j) {
   }
   j->a = &j->placed[0].points;
   j->b = j->one_set ? j->a : &j->placed[1].points;
+  j->space.lattice.turned = false; /* they are now; GPUs that share the join are not to turn them again */
   j->report.seconds_plan += kith_seconds() - began;
   return KITH_OK;
 }
