@@ -221,7 +221,7 @@ static int fit_box(session *s, const double *box) {
     parts->n_box = dim;
   else if (dim != 3 || seen != 7)
     return cli_fail(CLI_USAGE,
-                    "the box of %s has angles, and takes x, y and z: leave --columns out, or choose all three",
+                    "the box of %s is one of vectors, for x, y and z: leave --columns out, or choose all three",
                     kith_file_path(s->file_a));
   return CLI_OK;
 }

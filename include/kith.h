@@ -296,7 +296,8 @@ typedef struct kith_join_options {
   double radius; /* KITH_HAVERSINE: of the sphere; eps and distances are in its unit. 0: they are in degrees */
   /* KITH_EUCLIDEAN: a periodic box of n_box values, or NULL and 0. dim lengths, or in three dimensions 6 values
    * (lengths, and angles in degrees) or 9 (vectors, row by row). A length or a vector of 0 leaves its axis
-   * open. eps is at most half of the smallest height. */
+   * open. eps is at most half of the smallest height. Vectors that are not lower triangular are turned, and the
+   * points with them, which rounds: choose eps between the distances of a perfect crystal. */
   const double *box;
   uint32_t n_box;
   const double *eps_of; /* a->n values, or NULL: (i, j) belongs iff their distance is at most eps_of[i]; eps is

@@ -44,7 +44,7 @@ static void set_period(kith_grid *grid, uint32_t j, double period, double cells)
   grid->cells[j] = (uint32_t)cells;
 }
 
-/* The least float32 number in a cell that is not the first, or in one behind it. */
+/* The least float32 number in cell 1, 2, ... or in a later one. */
 static float first_in_cell(const kith_grid *grid, uint32_t j, uint32_t cell) {
   float x = (float)(cell * grid->side[j]);
   while (kith_grid_cell(grid, j, (double)x) >= cell)
@@ -54,8 +54,8 @@ static float first_in_cell(const kith_grid *grid, uint32_t j, uint32_t cell) {
   return x;
 }
 
-/* The largest float32 number before a cell, of which the one behind the last is the first of the next period.
- */
+/* The largest float32 number before a cell; before the one behind the last, that is before the period, which
+ * may lie between two float32 numbers. */
 static double last_before(const kith_grid *grid, uint32_t j, uint32_t cell, double period) {
   float next = cell < grid->cells[j] ? first_in_cell(grid, j, cell) : (float)period;
   if (cell == grid->cells[j] && (double)next < period)
@@ -77,7 +77,7 @@ static bool keeps_floats_near(const kith_grid *grid, uint32_t j, double period, 
   return true;
 }
 
-/* Cuts a period into cells of at least `side`, or into one. */
+/* Cuts a period into cells of at least `side`, or into one; into one more if float32 numbers allow it. */
 static void cut_period(kith_grid *grid, uint32_t j, const kith_grid_spec *spec, double side, double reach) {
   enum { FEW = 64 }; /* cells, for one more to matter */
   double period = spec->period[spec->dims[j]];

@@ -171,6 +171,9 @@ static void explain_space(const kith_join *j, kith_plan *plan) {
   if (kith_space_is_embedded(&j->space))
     explain(plan, "Points become unit vectors in %u dimensions, eps the length of a chord: cells are theirs.\n",
             j->space.dim);
+  else if (j->placed[0].turned || j->placed[1].turned)
+    explain(plan,
+            "The vectors of the box lead along no axes: it is turned, and a copy of the points, in double.\n");
   else if (j->placed[0].owned || j->placed[1].owned)
     explain(plan, "Some points lie outside of the box: a copy of them, in double, is wrapped into it.\n");
   else if (j->placed[0].unwrapped || j->placed[1].unwrapped)

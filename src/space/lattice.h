@@ -21,9 +21,9 @@ typedef struct kith_lattice {
   uint32_t n; /* periodic axes; 0: space is open */
   uint32_t axis[KITH_MAX_AXES];
   double vector[KITH_MAX_AXES][KITH_MAX_AXES];
-  bool skewed;   /* some component off the diagonal is not 0 */
-  double height; /* no vector of the lattice but 0 is shorter */
-  bool turned;
+  bool skewed;       /* some component off the diagonal is not 0 */
+  double height;     /* no vector of the lattice but 0 is shorter */
+  bool turned;       /* points have yet to be */
   double turn[3][3]; /* where the axes of turned points lead, each a unit vector */
 } kith_lattice;
 

@@ -338,5 +338,6 @@ kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const k
   if (kith_cancelled(ctx))
     return kith_check_cancel(ctx);
   placed->points = kith_points_f64(e.to, points->n, space->dim);
+  placed->turned = space->lattice.turned;
   return atomic_load(&e.faults) && !how->skip_invalid ? refuse_row(ctx, &e, how->name) : KITH_OK;
 }

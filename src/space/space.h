@@ -52,6 +52,7 @@ typedef struct kith_seen {
 typedef struct kith_placed {
   kith_points points; /* the view itself where nothing changes, else of `owned`, */
   void *owned;        /* which the caller releases with kith_free */
+  bool turned;        /* with their box */
   bool unwrapped;     /* some lie outside of the box: readers wrap them, by kith_wrap_nearby */
   kith_seen seen;     /* about the points in the brick; of unwrapped ones the brick itself */
 } kith_placed;

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Vectors, lower triangular; lengths for any dimension up to 16. */
+/* Vectors, lower triangular once they were turned; lengths for any dimension up to 16. */
 typedef struct box {
   uint32_t dim;
   double v[16][16];

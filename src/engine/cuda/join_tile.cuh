@@ -57,7 +57,7 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
   static constexpr bool WRITES = shared::WRITES;
   static constexpr bool COUNTS_ROWS = OP == DEGREES && D > 0;
   static constexpr bool PRUNES = shared::PRUNES, VOTES = shared::VOTES;
-  static constexpr uint32_t NOWHERE = UINT32_MAX; /* where n_test does not reach */
+  static constexpr uint32_t NOWHERE = UINT32_MAX; /* no place in a batch is as large */
 
   const join_args &args;
   shared &memory;

@@ -44,7 +44,7 @@ static kith_status take_box(frame_reader *reader, slice line) {
   int n = kith_frame_numbers(reader, line, "", b, 9);
   if (n != 3 && n != 9)
     return kith_frame_fail(reader, "the box should be 3 or 9 numbers", line);
-  if (b[0] < 0 || b[1] < 0 || b[2] < 0)
+  if (n == 3 && (b[0] < 0 || b[1] < 0 || b[2] < 0))
     return kith_frame_fail(reader, "an edge of the box is negative", line);
   const double lattice[9] = {b[0], b[3], b[4], b[5], b[1], b[6], b[7], b[8], b[2]};
   return kith_frame_set_box(reader, lattice, NULL);

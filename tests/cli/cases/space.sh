@@ -93,7 +93,9 @@ check 2 '' 'kith: the box has a negative angle' kith join slab.xyz --box 3,3,3,9
 check 0 768 '' kith join crystal.xyz --box file --eps 3 -q
 check 0 768 '' kith join crystal.xyz --box file --columns z,x,y --eps 3 -q
 check 0 1152 '' kith join crystal.xyz --box file --eps 4.001 -q
-check 2 '' 'kith: the box of crystal.xyz has angles, and takes x, y and z: leave --columns out, or choose all three' \
+check 0 '<*>The vectors of the box lead along no axes: it is turned, and a copy of the points, in double.<*>' '' \
+  kith plan join crystal.xyz --box file --eps 3
+check 2 '' 'kith: the box of crystal.xyz is one of vectors, for x, y and z: leave --columns out, or choose all three' \
   kith join crystal.xyz --box file --columns x,y --eps 3
 
 # A radius for every point.
