@@ -14,9 +14,9 @@
  *
  * Along an axis of a periodic box the grid may wrap around: a whole number of cells is the period, and behind
  * the last one comes the first. The invariant then holds for images: cell numbers of a and of the image of b,
- * whose cells go on beyond the box. No image farther than one period away is reached.
- * Where the reach is a whole part of the period, or nearly so, sides may be a little narrower, if no two
- * float32 numbers tell the difference.
+ * whose cells go on beyond the box. No image farther than one period away is reached. Where the reach is a
+ * whole part of the period, or nearly so, sides may be a little narrower, if no two float32 numbers tell the
+ * difference.
  *
  * May include space; CUDA code includes it too. */
 #ifndef KITH_INDEX_GRID_H
