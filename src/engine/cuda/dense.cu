@@ -7,6 +7,7 @@
 
 #include "engine/cuda/algorithms.cuh"
 #include "engine/cuda/join.cuh"
+#include "engine/cuda/sieve_codes.cuh"
 #include "engine/cuda/sieve_marks.cuh"
 #include "engine/cuda/sieve_products.cuh"
 #include "engine/cuda/sketch.cuh"
@@ -26,32 +27,44 @@ struct narrowing {
   double scale;
   double last;                          /* the last mark */
   uint32_t dim, columns, chunk_columns; /* columns: padded to whole chunks */
+  uint32_t row_bytes;                   /* of a point in a chunk */
 };
 
 __device__ void raise(float *to, float value) { atomicMax((int *)to, __float_as_int(value)); } /* both >= 0 */
 
-/* What x becomes: a half, or the nearest mark. */
-__device__ __half narrow_to(double x, __half) {
-  return __float2half_rn((float)fmin(fmax(x, -65504.0), 65504.0));
+/* Each puts x in its column of a row, and tells what it became: a half, the nearest mark, or a code. */
+__device__ double put_half(double x, void *row, uint32_t column) {
+  __half half = __float2half_rn((float)fmin(fmax(x, -65504.0), 65504.0));
+  ((__half *)row)[column] = half;
+  return __half2float(half);
 }
-__device__ uint8_t narrow_to(double x, uint8_t) { return (uint8_t)rint(x); }
-__device__ double widen(__half half) { return __half2float(half); }
-__device__ double widen(uint8_t mark) { return mark; }
+__device__ double put_mark(double x, void *row, uint32_t column) {
+  uint8_t mark = (uint8_t)rint(x);
+  ((uint8_t *)row)[column] = mark;
+  return mark;
+}
+__device__ double put_code(double x, void *row, uint32_t column, code_form form) {
+  int step = (int)rint(x / form.step());
+  int bytes = (int)form.bits() / 8;
+  uint8_t *code = (uint8_t *)row + form.columns + column * bytes;
+  for (int b = 0; b < bytes; b++)
+    code[b] = (uint8_t)((1 << min(max(step - 8 * b, 0), 8)) - 1);
+  return step * (double)form.step();
+}
 
 /* A point as narrowing sees it: sizes, by the norm, that all lanes of a warp add to. */
-struct narrow_sizes {
-  kith_norm norm;
+template <kith_norm NORM> struct narrow_sizes {
   double moved = 0, wide = 0, narrow = 0;
 
   __device__ void add(double x, double became) {
-    moved = kith_norm_add(norm, moved, x - became);
-    wide = kith_norm_add(norm, wide, x);
-    narrow = kith_norm_add(norm, narrow, became);
+    moved = kith_norm_add(NORM, moved, x - became);
+    wide = kith_norm_add(NORM, wide, x);
+    narrow = kith_norm_add(NORM, narrow, became);
   }
-  __device__ double gather(double size) const {
+  __device__ static double gather(double size) {
     for (int step = 16; step; step /= 2) {
       double other = __shfl_xor_sync(ALL_LANES, size, step);
-      size = norm == KITH_NORM_MAX ? fmax(size, other) : size + other;
+      size = NORM == KITH_NORM_MAX ? fmax(size, other) : size + other;
     }
     return size;
   }
@@ -62,13 +75,24 @@ struct narrow_sizes {
   }
   /* How far the point was moved; with what subtracting the centre and these sums were rounded by. */
   __device__ double error() const {
-    return kith_norm_distance(norm, moved) + kith_norm_distance(norm, wide) * 0x1p-48;
+    return (kith_norm_distance(NORM, moved) + kith_norm_distance(NORM, wide) * 0x1p-48) * (1 + 0x1p-20);
   }
 };
 
-/* A block a tile, a warp a point. */
-template <kith_norm NORM, typename T, typename VALUE>
-__global__ void narrow_points(const T *coords, uint32_t n, narrowing how, VALUE *values, float *half_norm2,
+/* Beyond the last point a number that tells all pairs apart. */
+__device__ float own_length(const narrow_sizes<KITH_NORM_2> &sizes, bool is_point) {
+  return is_point ? (float)(sizes.narrow / 2) : INFINITY;
+}
+__device__ own_code own_marks(const narrow_sizes<KITH_NORM_1> &codes, bool is_point, code_form form) {
+  int marks = (int)floor(codes.narrow - codes.error());
+  if (!is_point)
+    return {own_code::FAR, -own_code::FAR};
+  return {(int16_t)marks, (int16_t)-form.bits_outweighed(marks)};
+}
+
+/* A block a tile, a warp a point. CODED: norm 1, with codes. */
+template <kith_norm NORM, bool CODED, typename T>
+__global__ void narrow_points(const T *coords, uint32_t n, narrowing how, char *values, void *own,
                               dense_tile *tiles) {
   __shared__ float norm2, error;
   if (threadIdx.x == 0)
@@ -78,23 +102,28 @@ __global__ void narrow_points(const T *coords, uint32_t n, narrowing how, VALUE 
   for (uint32_t p = threadIdx.x / 32; p < DENSE_TILE; p += blockDim.x / 32) {
     uint32_t position = blockIdx.x * DENSE_TILE + p;
     const T *point = coords + (uint64_t)position * how.dim;
-    narrow_sizes sizes{NORM};
+    narrow_sizes<NORM> sizes, codes;
     for (uint32_t c = lane; c < how.columns; c += 32) {
       double x = position < n && c < how.dim ? ((double)point[c] - how.center[c]) * how.scale : 0;
+      uint64_t chunk = (uint64_t)blockIdx.x * (how.columns / how.chunk_columns) + c / how.chunk_columns;
+      char *row = values + (chunk * DENSE_TILE + p) * how.row_bytes;
+      uint32_t column = c % how.chunk_columns;
       if (NORM != KITH_NORM_2)
         x = fmin(fmax(x, 0.0), how.last);
-      VALUE value = narrow_to(x, VALUE{});
-      sizes.add(x, widen(value));
-      uint64_t chunk = (uint64_t)blockIdx.x * (how.columns / how.chunk_columns) + c / how.chunk_columns;
-      values[(chunk * DENSE_TILE + p) * how.chunk_columns + c % how.chunk_columns] = value;
+      sizes.add(x, NORM == KITH_NORM_2 ? put_half(x, row, column) : put_mark(x, row, column));
+      if (CODED)
+        codes.add(x, put_code(x, row, column, {how.chunk_columns}));
     }
     sizes.gather();
+    codes.gather();
     if (lane == 0) {
-      raise(&error, (float)(sizes.error() * (1 + 0x1p-20)));
-      if (NORM == KITH_NORM_2) {
-        half_norm2[position] = position < n ? (float)(sizes.narrow / 2) : INFINITY;
+      raise(&error, (float)sizes.error());
+      if constexpr (NORM == KITH_NORM_2) {
+        ((float *)own)[position] = own_length(sizes, position < n);
         raise(&norm2, (float)(sizes.narrow * (1 + 0x1p-20)));
       }
+      if constexpr (CODED)
+        ((own_code *)own)[position] = own_marks(codes, position < n, {how.chunk_columns});
     }
   }
   __syncthreads();
@@ -242,7 +271,9 @@ void launch(const dense_args &args, dim3 blocks, cudaStream_t stream) {
 
 /* The sieve of a norm. */
 template <kith_norm NORM, int K, bool MANY>
-using sieve = std::conditional_t<NORM == KITH_NORM_2, product_sieve<K, MANY>, mark_sieve<NORM, K, MANY>>;
+using sieve = std::conditional_t<
+    NORM == KITH_NORM_2, product_sieve<K, MANY>,
+    std::conditional_t<NORM == KITH_NORM_1 && !MANY, code_sieve<K>, mark_sieve<NORM, K, MANY>>>;
 
 template <kith_norm NORM>
 void launch_filter(uint32_t chunk_columns, const dense_args &args, dim3 blocks, cudaStream_t stream) {
@@ -274,18 +305,17 @@ template <typename F> void with_norm(kith_norm norm, F use) {
 
 struct kith_cuda_dense::narrowed {
   buffer<char> values;
-  buffer<float> half_norm2; /* norm 2 */
+  buffer<uint32_t> own;
   buffer<dense_tile> tiles;
   buffer<float> low, high; /* boxes around the sketches of tiles */
   dense_points points{};
 };
 
-/* Chunks of 16, 32 or 64 columns: the smallest that hold all of them, else 64. */
 kith_cuda_dense::kith_cuda_dense(kith_cuda_join &join, const uint64_t invalid[2])
     : join(join), session(join.session) {
   const dense_plan &plan = join.plan.dense;
   uint32_t dim = join.a.dim;
-  chunk_columns = dim <= 16 ? 16 : dim <= 32 ? 32 : 64;
+  chunk_columns = chunk_columns_for(dim);
   chunks = (dim + chunk_columns - 1) / chunk_columns;
   auto center = upload(session, plan.center.data(), dim, "the centre of the points");
   candidates = narrow(join.b, invalid[join.spec.one_set ? 0 : 1], center.get(), join.index_b);
@@ -305,14 +335,15 @@ std::unique_ptr<kith_cuda_dense::narrowed> kith_cuda_dense::narrow(const view &p
   made->high = std::move(ordered.high);
   uint32_t n_tiles = blocks_for(index.n, DENSE_TILE);
   narrowing how{center,     join.plan.dense.scale,  join.plan.dense.last_mark,
-                join.a.dim, chunks * chunk_columns, chunk_columns};
+                join.a.dim, chunks * chunk_columns, chunk_columns,
+                row_bytes()};
   uint64_t n_points = (uint64_t)n_tiles * DENSE_TILE;
-  bool halves = norm() == KITH_NORM_2;
-  made->values = session.make<char>(n_points * how.columns * (halves ? sizeof(__half) : 1), "narrow points");
-  made->half_norm2 = session.make<float>(halves ? n_points : 0, "their lengths");
+  bool coded = join.plan.dense.coded;
+  made->values = session.make<char>(n_points * chunks * how.row_bytes, "narrow points");
+  made->own = session.make<uint32_t>(norm() == KITH_NORM_2 || coded ? n_points : 0, "their own numbers");
   made->tiles = session.make<dense_tile>(n_tiles, "tiles");
   made->points = dense_points{made->values.get(),
-                              made->half_norm2.get(),
+                              made->own.get(),
                               made->tiles.get(),
                               made->low.get(),
                               made->high.get(),
@@ -320,10 +351,13 @@ std::unique_ptr<kith_cuda_dense::narrowed> kith_cuda_dense::narrow(const view &p
                               n_tiles};
   if (n_tiles == 0)
     return made;
+  if (coded && chunk_columns > 16) /* rows have gaps */
+    check(cudaMemsetAsync(made->values.get(), 0, made->values.size(), session.stream), "narrowing");
   auto launch = [&](auto norm, auto *coords) {
-    using value = std::conditional_t<norm() == KITH_NORM_2, __half, uint8_t>;
-    narrow_points<norm()><<<n_tiles, THREADS, 0, session.stream>>>(
-        coords, index.n, how, (value *)made->values.get(), made->half_norm2.get(), made->tiles.get());
+    auto kernel = coded ? narrow_points<norm(), norm() == KITH_NORM_1, std::decay_t<decltype(*coords)>>
+                        : narrow_points<norm(), false, std::decay_t<decltype(*coords)>>;
+    kernel<<<n_tiles, THREADS, 0, session.stream>>>(coords, index.n, how, made->values.get(), made->own.get(),
+                                                    made->tiles.get());
   };
   with_norm(norm(), [&](auto norm) {
     if (join.is_f64)
@@ -333,6 +367,13 @@ std::unique_ptr<kith_cuda_dense::narrowed> kith_cuda_dense::narrow(const view &p
   });
   check_launch("narrowing");
   return made;
+}
+
+/* Bytes that a point has in a chunk. */
+uint32_t kith_cuda_dense::row_bytes() const {
+  if (join.plan.dense.coded)
+    return code_form{chunk_columns}.row_bytes();
+  return chunk_columns * (norm() == KITH_NORM_2 ? sizeof(__half) : 1);
 }
 
 kith_norm kith_cuda_dense::norm() const { return join.spec.predicate.norm; }

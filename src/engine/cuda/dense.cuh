@@ -42,6 +42,7 @@ private:
   const narrowed &query_side() const { return queries ? *queries : *candidates; }
   kith_sketch sketch() const;
   kith_norm norm() const;
+  uint32_t row_bytes() const;
   bool flags() const;
   bool is_empty() const;
   bool counts_selves() const;

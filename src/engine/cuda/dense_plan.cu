@@ -1,11 +1,13 @@
 /* Choosing between the grid and all with all: see dense_plan.cuh. */
 #include "engine/cuda/dense_plan.cuh"
 
+#include "engine/cuda/codes.cuh"
 #include "engine/cuda/join_dense.cuh"
 #include "engine/cuda/sketch.cuh"
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace kith_cuda {
 
@@ -13,6 +15,7 @@ namespace {
 
 /* Seconds, about, on a GPU of the H100's kind; only ratios matter. */
 constexpr double SECONDS_MULTIPLY = 5e-15;   /* a column of a pair on tensor cores, */
+constexpr double SECONDS_COMMON = 9e-15;     /* as a code there, */
 constexpr double SECONDS_SUBTRACT = 1.8e-14; /* as a difference of bytes, */
 constexpr double SECONDS_SETTLE = 3e-12;     /* and by the definition, if the filter lets the pair through; */
 constexpr double SECONDS_PAIR = 1.2e-13;     /* everything else about a pair */
@@ -167,62 +170,82 @@ constexpr ruler RULERS_MAX[] = {{6, 0xF0}, {14, 0xE0}, {30, 0xC0}, {62, 0x80}};
 constexpr double LAST_MARK_1 = 255;
 constexpr double LAST_MARK_MAX = 191;
 
-/* A column begins where all of it fits, or around its mean. */
+/* A column's ruler lies around its mean, but for parts where no point is. */
 dense_plan place_ruler(const ruler &ruler, const kith_predicate &predicate, const dense_sample &sample,
                        const std::vector<double> &mean) {
   size_t dim = sample.min.size();
   bool is_1 = predicate.norm == KITH_NORM_1;
   dense_plan dense;
   dense.center.resize(dim);
-  dense.last_mark = is_1 ? LAST_MARK_1 : LAST_MARK_MAX;
+  dense.coded = is_1 && dim <= MOST_CHUNK_COLUMNS;
+  dense.last_mark = dense.coded ? code_form::LAST_MARK : is_1 ? LAST_MARK_1 : LAST_MARK_MAX;
   dense.beyond = ruler.beyond;
   dense.scale = ruler.marks * (is_1 ? (double)dim : 1) / predicate.limit;
   for (size_t c = 0; c < dim; c++) {
-    bool fits = (sample.max[c] - sample.min[c]) * dense.scale <= dense.last_mark;
-    dense.center[c] = fits ? sample.min[c] : mean[c] - dense.last_mark / 2 / dense.scale;
+    double length = dense.last_mark / dense.scale;
+    dense.center[c] = std::max(sample.min[c], std::min(mean[c] - length / 2, sample.max[c] - length));
   }
   return dense;
 }
 
-/* What a ruler tells of the pairs of some rows. */
-struct ruler_trial {
-  double apart = 0;   /* the more, the better */
-  double passing = 0; /* the share of pairs that are left */
+/* Some rows as the sieve sees them, and what narrowing moved them by. */
+struct marked_rows {
+  size_t n, dim;
+  std::vector<float> marks, moved;
+
+  marked_rows(const dense_plan &dense, const dense_sample &sample)
+      : n(std::min<size_t>(sample.n, sample.min.size() > 512 ? 16 : 48)), dim(sample.min.size()),
+        marks(n * dim), moved(n) {
+    double step = dense.coded ? code_form{chunk_columns_for((uint32_t)dim)}.step() : 1;
+    for (size_t i = 0; i < n * dim; i++) {
+      double x = (sample.rows[i] - dense.center[i % dim]) * dense.scale;
+      x = std::min(std::max(x, 0.0), dense.last_mark);
+      marks[i] = (float)(rint(x / step) * step);
+      moved[i / dim] += fabsf((float)x - marks[i]);
+    }
+  }
 };
 
-ruler_trial try_ruler(const dense_plan &dense, const kith_predicate &predicate, const dense_sample &sample) {
-  size_t dim = sample.min.size();
-  size_t n = std::min<size_t>(sample.n, dim > 512 ? 16 : 48);
-  std::vector<float> marks(n * dim);
-  for (size_t i = 0; i < n * dim; i++) {
-    double x = (sample.rows[i] - dense.center[i % dim]) * dense.scale;
-    marks[i] = (float)rint(std::min(std::max(x, 0.0), dense.last_mark));
+/* How far apart a pair is: in norm 1 at least, over eps; in norm max the number of columns that tell. */
+float find_apart(const marked_rows &rows, size_t i, size_t j, kith_norm norm, float eps) {
+  float sum = 0;
+  float beyond = 0;
+  for (size_t c = 0; c < rows.dim; c++) {
+    float apart = fabsf(rows.marks[i * rows.dim + c] - rows.marks[j * rows.dim + c]);
+    sum += apart;
+    beyond += apart > eps + 1 ? 1.0f : 0.0f;
   }
+  return norm == KITH_NORM_1 ? (sum - rows.moved[i] - rows.moved[j]) / eps : beyond;
+}
+
+/* What a ruler tells of the pairs of some rows. */
+struct ruler_trial {
+  double apart;   /* the more, the better */
+  double passing; /* the share of pairs that are left */
+};
+
+/* Rulers are compared by how far apart 19 of 20 pairs are in norm 1, and by the average in norm max. */
+ruler_trial try_ruler(const dense_plan &dense, const kith_predicate &predicate, const dense_sample &sample) {
+  marked_rows rows(dense, sample);
   bool is_1 = predicate.norm == KITH_NORM_1;
-  float limit =
-      (float)(predicate.limit * dense.scale + (is_1 ? (double)dim / 2 : 1)); /* as they are on average */
-  ruler_trial trial;
-  double pairs = 0;
-  for (size_t i = 0; i < n; i++)
-    for (size_t j = 0; j < i; j++, pairs++) {
-      float sum = 0;
-      float beyond = 0;
-      for (size_t c = 0; c < dim; c++) {
-        float apart = fabsf(marks[i * dim + c] - marks[j * dim + c]);
-        sum += apart;
-        beyond += apart > limit ? 1.0f : 0.0f;
-      }
-      trial.apart += is_1 ? sum / limit : beyond;
-      trial.passing += is_1 ? sum <= limit : beyond == 0;
-    }
-  trial.passing = pairs > 0 ? trial.passing / pairs : 0;
-  return trial;
+  float eps = (float)(predicate.limit * dense.scale);
+  std::vector<float> apart;
+  for (size_t i = 0; i < rows.n; i++)
+    for (size_t j = 0; j < i; j++)
+      apart.push_back(find_apart(rows, i, j, predicate.norm, eps));
+  if (apart.empty())
+    return {0, 0};
+  std::sort(apart.begin(), apart.end());
+  double n = (double)apart.size();
+  auto left = std::upper_bound(apart.begin(), apart.end(), is_1 ? 1.0f : 0.0f) - apart.begin();
+  double mean = std::accumulate(apart.begin(), apart.end(), 0.0) / n;
+  return {is_1 ? apart[apart.size() / 20] : mean, (double)left / n};
 }
 
 /* The ruler that tells most pairs of the sample apart. */
 dense_plan choose_ruler(const kith_predicate &predicate, const dense_sample &sample, double *passing) {
   dense_plan best;
-  double apart = -1;
+  double apart = -INFINITY;
   if (!predicate.filter)
     return best;
   std::vector<double> mean = center_points(sample).center;
@@ -240,10 +263,13 @@ dense_plan choose_ruler(const kith_predicate &predicate, const dense_sample &sam
 }
 
 /* Seconds a query to join all with all. */
-double predict(const kith_cuda_spec &spec, const dense_sample &sample, double share, double passing) {
+double predict(const kith_cuda_spec &spec, const dense_sample &sample, const dense_plan &dense,
+               double passing) {
   double dim = (double)sample.min.size();
-  double column = spec.predicate.norm == KITH_NORM_2 ? SECONDS_MULTIPLY : SECONDS_SUBTRACT;
-  double pairs = share * (double)sample.n_candidates * (spec.one_set ? 0.5 : 1);
+  double column = spec.predicate.norm == KITH_NORM_2 ? SECONDS_MULTIPLY
+                  : dense.coded                      ? SECONDS_COMMON
+                                                     : SECONDS_SUBTRACT;
+  double pairs = dense.order.share * (double)sample.n_candidates * (spec.one_set ? 0.5 : 1);
   return pairs * (ceil(dim / 16) * 16 * column + SECONDS_PAIR + passing * dim * SECONDS_SETTLE);
 }
 
@@ -272,8 +298,8 @@ dense_plan plan_dense(const kith_cuda_spec &spec, const dense_sample &sample) {
     return dense;
   double by_grid =
       sample.grid_tests * (double)sample.min.size() * (euclidean ? SECONDS_TEST : SECONDS_TEST_ANY);
-  dense.wanted = (!euclidean || blur(dense, sample, eps) < MOST_BLUR) &&
-                 predict(spec, sample, dense.order.share, passing) < by_grid;
+  dense.wanted =
+      (!euclidean || blur(dense, sample, eps) < MOST_BLUR) && predict(spec, sample, dense, passing) < by_grid;
   return dense;
 }
 

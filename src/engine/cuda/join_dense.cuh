@@ -3,9 +3,10 @@
  * Points are narrowed, in the order of the index, to numbers of one or two bytes. A block of eight warps takes
  * a tile of 128 queries and, one after the other, the tiles of 128 candidates of a segment; tiles whose boxes
  * lie farther apart than eps are left out. A sieve adds up, for every pair, what tells that it is surely too
- * far apart: products on tensor cores for norm 2 (sieve_products.cuh), differences of bytes for the others
- * (sieve_marks.cuh). What is left, hardly more than the result, goes to a list of pairs, and the definition
- * decides (settle_pairs). docs/exactness.md has the proof.
+ * far apart: products on tensor cores for norm 2 (sieve_products.cuh), bits in common there for norm 1
+ * (sieve_codes.cuh), differences of bytes for norm max and many columns of norm 1 (sieve_marks.cuh). What is
+ * left, hardly more than the result, goes to a list of pairs, and the definition decides (settle_pairs).
+ * docs/exactness.md has the proof.
  *
  * One set meets itself once: tiles j >= i only, and in tile i itself the pairs with a larger position.
  *
@@ -13,7 +14,7 @@
  *   limits_of         what pairs of two tiles are compared with
  *   see_queries       looks at the tile of queries
  *   begin, add        for a tile of candidates, whose first chunk is in a stage; one more chunk
- *   has_any, find     whether some pair of the lane may belong; which of a part, the first one in the upper bit
+ *   has_any, find     whether some pair of the lane's part may belong; which, the first one in the upper bit
  *   row, column       where in the tile a sum lies */
 #ifndef KITH_ENGINE_CUDA_JOIN_DENSE_CUH
 #define KITH_ENGINE_CUDA_JOIN_DENSE_CUH
@@ -28,6 +29,10 @@ namespace kith_cuda {
 constexpr uint32_t DENSE_TILE = 128;
 constexpr uint32_t DENSE_SEGMENT = 64; /* tiles of candidates that a block meets */
 
+/* Columns come in chunks: one of 16, 32 or 64 if that holds all of them, else several of 64. */
+constexpr uint32_t MOST_CHUNK_COLUMNS = 64;
+inline uint32_t chunk_columns_for(uint32_t dim) { return dim <= 16 ? 16 : dim <= 32 ? 32 : MOST_CHUNK_COLUMNS; }
+
 /* What the filter knows of a tile; scaled. */
 struct dense_tile {
   float norm2; /* the largest |a|^2; norm 2 only */
@@ -37,7 +42,7 @@ struct dense_tile {
 /* One set as the filter sees it. Values lie [tile][chunk][point of the tile][column of the chunk]. */
 struct dense_points {
   const void *values;
-  const float *half_norm2; /* infinite beyond n; norm 2 only */
+  const void *own; /* what each point adds to its sums, in four bytes; NULL: nothing */
   const dense_tile *tiles;
   const float *low, *high; /* [tile][dimension of the sketch] */
   uint32_t n, n_tiles;
@@ -79,15 +84,17 @@ __device__ inline void copy_async(void *to, const void *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from));
 }
 
-/* K: steps of 16 columns in a chunk. MANY: there are several chunks, and the queries' come and go like those of
- * the candidates. A round is GROUP steps, a tile's chunk each: while one is in use, the next is on its way.
- * Threads wait for each other once a round, so that a warp that finds pairs does not hold up the others at
- * every step. Rows are padded, so that eight of them lie in different banks. */
-template <int K, bool MANY_, typename VALUE, int PADDING> struct dense_shape {
+/* WIDTH: values that a point has in a chunk. MANY: there are several chunks, and the queries' come and go like
+ * those of the candidates. A round is GROUP steps, a tile's chunk each: while one is in use, the next is on its
+ * way. Threads wait for each other once a round, so that a warp that finds pairs does not hold up the others at
+ * every step. ROOM is for two blocks on a multiprocessor. Rows are padded, so that eight of them lie in
+ * different banks. */
+template <int WIDTH_, bool MANY_, typename VALUE, int PADDING> struct dense_shape {
   static constexpr bool MANY = MANY_;
   using value = VALUE;
-  static constexpr int COLUMNS = 16 * K, STRIDE = COLUMNS + PADDING;
-  static constexpr uint32_t GROUP = MANY ? 1 : K == 1 ? 6 : K == 2 ? 3 : 2;
+  static constexpr int WIDTH = WIDTH_, STRIDE = WIDTH + PADDING;
+  static constexpr uint32_t ROOM = 94 << 10, TILES = ROOM / (DENSE_TILE * STRIDE * sizeof(VALUE));
+  static constexpr uint32_t GROUP = MANY || TILES < 5 ? 1 : TILES < 13 ? (TILES - 1) / 2 : 6;
   static constexpr uint32_t STAGES = 2 * GROUP;
 };
 
@@ -97,8 +104,8 @@ template <typename SIEVE> struct dense_memory {
   static constexpr uint32_t STAGES = shape::STAGES, WARPS = 8, FOUND = 64;
   value queries[shape::MANY ? STAGES : 1][DENSE_TILE * shape::STRIDE];
   value candidates[STAGES][DENSE_TILE * shape::STRIDE];
-  float half_norm2[SIEVE::NEEDS_NORMS ? STAGES : 1][DENSE_TILE];
-  uint32_t near[DENSE_SEGMENT];                 /* tiles to meet, */
+  alignas(16) typename SIEVE::own_number own[SIEVE::HAS_OWN ? STAGES : 1][DENSE_TILE]; /* of the candidates */
+  uint32_t near[DENSE_SEGMENT];                                                        /* tiles to meet, */
   typename SIEVE::limits limits[DENSE_SEGMENT]; /* and how far pairs with each may be apart */
   uint32_t n_near;
   unsigned long long found[WARPS][FOUND]; /* pairs on their way to the list */
@@ -115,10 +122,10 @@ template <typename SIEVE> struct dense_step {
 };
 
 /* A warp's part of the tile. */
-struct dense_part {
-  static constexpr int ROWS = 32, COLUMNS = 64;
+template <int ROWS, int COLUMNS> struct dense_part {
+  static constexpr uint32_t DOWN = DENSE_TILE / ROWS; /* parts one below the other */
   const uint32_t lane = threadIdx.x % 32;
-  const uint32_t row0 = threadIdx.x / 32 % 4 * ROWS, column0 = threadIdx.x / 128 * COLUMNS;
+  const uint32_t row0 = threadIdx.x / 32 % DOWN * ROWS, column0 = threadIdx.x / 32 / DOWN * COLUMNS;
 };
 
 template <kith_norm NORM, typename SIEVE> struct dense_join {
@@ -166,14 +173,21 @@ template <kith_norm NORM, typename SIEVE> struct dense_join {
     __syncthreads();
   }
 
-  /* Fetches a chunk of a tile. */
+  /* Fetches a chunk of a tile, 16 bytes a thread at a time. */
   __device__ void fetch(typename shape::value *to, const dense_points &points, uint32_t tile,
                         uint32_t chunk) const {
-    constexpr int PIECE = 16 / sizeof(typename shape::value), PIECES = shape::COLUMNS / PIECE; /* in a row */
+    constexpr int PIECE = 16 / sizeof(typename shape::value), PIECES = shape::WIDTH / PIECE; /* in a row */
+    constexpr bool IS_PADDED = shape::STRIDE > shape::WIDTH;
+    static_assert(!IS_PADDED || THREADS % PIECES == 0);
+    constexpr uint32_t STEP = IS_PADDED ? THREADS / PIECES * shape::STRIDE : THREADS * PIECE;
+    constexpr uint32_t ALL = DENSE_TILE * PIECES;
+    to += IS_PADDED ? thread / PIECES * shape::STRIDE + thread % PIECES * PIECE : thread * PIECE;
     const auto *from = (const typename shape::value *)points.values +
-                       ((uint64_t)tile * chunks + chunk) * DENSE_TILE * shape::COLUMNS;
-    for (uint32_t i = thread; i < DENSE_TILE * PIECES; i += THREADS)
-      copy_async(to + i / PIECES * shape::STRIDE + i % PIECES * PIECE, from + i * PIECE);
+                       (((uint64_t)tile * chunks + chunk) * ALL + thread) * PIECE;
+#pragma unroll
+    for (uint32_t i = 0; i * THREADS < ALL; i++)
+      if ((i + 1) * THREADS <= ALL || thread < ALL - i * THREADS)
+        copy_async(to + i * STEP, from + i * THREADS * PIECE);
   }
 
   /* Fetches a chunk of a tile of candidates, and that of the queries unless all of them are there. */
@@ -183,9 +197,10 @@ template <kith_norm NORM, typename SIEVE> struct dense_join {
     fetch(memory.candidates[step % STAGES], args.candidates, tile, chunk);
     if (shape::MANY || step == 0)
       fetch(memory.queries[shape::MANY ? step % STAGES : 0], args.queries, query_tile, chunk);
-    if (SIEVE::NEEDS_NORMS && thread < DENSE_TILE / 4)
-      copy_async(&memory.half_norm2[step % STAGES][thread * 4],
-                 args.candidates.half_norm2 + (uint64_t)tile * DENSE_TILE + thread * 4);
+    if (SIEVE::HAS_OWN && thread < DENSE_TILE / 4)
+      copy_async(&memory.own[step % STAGES][thread * 4],
+                 (const typename SIEVE::own_number *)args.candidates.own + (uint64_t)tile * DENSE_TILE +
+                     thread * 4);
   }
 
   /* Fetches what the round that begins with a step needs. */
@@ -224,12 +239,15 @@ template <kith_norm NORM, typename SIEVE> struct dense_join {
 
   /* Keeps the pairs that the sieve lets through; most often there is none. */
   __device__ void end_sums(const dense_step<SIEVE> &step, uint32_t tile) {
-    if (!__any_sync(ALL_LANES, sieve.has_any(step)))
+    const bool any[2] = {sieve.has_any(0, step), sieve.has_any(1, step)};
+    if (!__any_sync(ALL_LANES, any[0] || any[1]))
       return;
     uint32_t query = query_tile * DENSE_TILE;
     uint32_t candidate = tile * DENSE_TILE;
 #pragma unroll
     for (int part = 0; part < 2; part++) {
+      if (!__any_sync(ALL_LANES, any[part]))
+        continue;
       uint32_t sure = 0;
       uint32_t found = sieve.find(part, step, &sure);
       while (__any_sync(ALL_LANES, found != 0)) {
@@ -258,7 +276,7 @@ template <kith_norm NORM, typename SIEVE> struct dense_join {
     steps = memory.n_near * chunks;
     if (steps == 0)
       return;
-    sieve.see_queries(args.queries, tile);
+    sieve.see_queries(args, tile);
     fetch_round(0);
     for (uint32_t first_step = 0; first_step < steps; first_step += GROUP) {
       asm volatile("cp.async.wait_group 0;");

@@ -21,16 +21,23 @@ __device__ inline uint32_t add_apart(uint32_t a, uint32_t b, uint32_t sum) {
   asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(more) : "r"(a), "r"(b), "r"(sum));
   return more;
 }
+__device__ inline uint32_t add_apart(const uint4 &a, const uint4 &b, uint32_t sum) {
+  return add_apart(a.w, b.w, add_apart(a.z, b.z, add_apart(a.y, b.y, add_apart(a.x, b.x, sum))));
+}
+
+/* Norm 1: what sums begin with, so that they are negative unless a pair is farther apart than so many marks. */
+__device__ inline uint32_t begin_marks(float marks) { return (uint32_t)(-1 - (int)(marks * (1 + 0x1p-20f))); }
 
 /* Lanes have 8 x 8 pairs, of rows four and columns eight apart.
  *
  * In norm max one column is enough to tell a pair apart. So where there are many (IN_HALVES), all pairs see the
  * first half of them, and only those that are left see the rest, unless these are too many to be looked at one
  * by one. */
-template <kith_norm NORM, int K, bool MANY> struct mark_sieve : dense_part {
-  using shape = dense_shape<K, MANY, uint8_t, K == 1 ? 0 : 16>;
+template <kith_norm NORM, int K, bool MANY> struct mark_sieve : dense_part<32, 64> {
+  using shape = dense_shape<16 * K, MANY, uint8_t, K == 1 ? 0 : 16>;
   using step = dense_step<mark_sieve>;
-  static constexpr bool NEEDS_NORMS = false;
+  using own_number = float; /* none */
+  static constexpr bool HAS_OWN = false;
   static constexpr bool IN_HALVES = NORM == KITH_NORM_MAX && K == 4 && !MANY;
   static constexpr int MOST_LEFT = 12; /* of a lane's pairs, to be looked at one by one */
 
@@ -45,11 +52,11 @@ template <kith_norm NORM, int K, bool MANY> struct mark_sieve : dense_part {
 
   /* From the largest size, in marks, of a pair that may belong. */
   __device__ static limits limits_of(const dense_args &args, const dense_tile &a, const dense_tile &b) {
-    float size = (args.eps + a.error + b.error) * (1 + 0x1p-20f);
-    return {(uint32_t)(-1 - (int)size), (uint32_t)size * EACH_BYTE};
+    float size = args.eps + a.error + b.error;
+    return {begin_marks(size), (uint32_t)(size * (1 + 0x1p-20f)) * EACH_BYTE};
   }
 
-  __device__ void see_queries(const dense_points &, uint32_t) {}
+  __device__ void see_queries(const dense_args &, uint32_t) {}
 
   __device__ void begin(const step &step) {
 #pragma unroll
@@ -59,17 +66,11 @@ template <kith_norm NORM, int K, bool MANY> struct mark_sieve : dense_part {
         sum[i][j] = NORM == KITH_NORM_1 ? step.limits.begin : 0;
   }
 
-  __device__ static void add_word(uint32_t &sum, uint32_t a, uint32_t b) {
+  __device__ static void add_words(uint32_t &sum, const uint4 &a, const uint4 &b) {
     if (NORM == KITH_NORM_1)
       sum = add_apart(a, b, sum);
     else
-      sum |= a - b;
-  }
-  __device__ static void add_words(uint32_t &sum, const uint4 &a, const uint4 &b) {
-    add_word(sum, a.x, b.x);
-    add_word(sum, a.y, b.y);
-    add_word(sum, a.z, b.z);
-    add_word(sum, a.w, b.w);
+      sum |= (a.x - b.x) | (a.y - b.y) | (a.z - b.z) | (a.w - b.w);
   }
 
   /* 16 columns of row or column i of the lane; rows with t, in norm max. */
@@ -133,15 +134,15 @@ template <kith_norm NORM, int K, bool MANY> struct mark_sieve : dense_part {
     return signs;
   }
 
-  __device__ bool has_any(const step &step) const {
+  __device__ bool has_any(int part, const step &step) const {
     if constexpr (IN_HALVES)
-      return left[0] | left[1];
+      return left[part];
     uint32_t any = 0;
 #pragma unroll
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 4; i++)
 #pragma unroll
       for (int j = 0; j < 8; j++)
-        any |= sign_of(sum[i][j], step.args);
+        any |= sign_of(sum[part * 4 + i][j], step.args);
     return (int)any < 0;
   }
 

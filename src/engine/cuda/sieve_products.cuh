@@ -7,28 +7,15 @@
 #define KITH_ENGINE_CUDA_SIEVE_PRODUCTS_CUH
 
 #include "engine/cuda/join_dense.cuh"
+#include "engine/cuda/tensor.cuh"
 
 namespace kith_cuda {
 
-__device__ inline void load_matrices(uint32_t (&to)[4], const __half *from) {
-  uint32_t at = (uint32_t)__cvta_generic_to_shared(from);
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(at));
-}
-
-/* sum += a * b, for 16 x 16 by 16 x 8. Not volatile: what the next ones need may be loaded meanwhile. */
-__device__ inline void multiply(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-template <int K, bool MANY> struct product_sieve : dense_part {
-  using shape = dense_shape<K, MANY, __half, 8>;
+template <int K, bool MANY> struct product_sieve : dense_part<32, 64> {
+  using shape = dense_shape<16 * K, MANY, __half, 8>;
   using step = dense_step<product_sieve>;
-  static constexpr bool NEEDS_NORMS = true;
+  using own_number = float; /* half of the squared length, infinite beyond n */
+  static constexpr bool HAS_OWN = true;
 
   struct limits {
     float begin; /* what sums begin with, before lengths are taken off, */
@@ -36,7 +23,7 @@ template <int K, bool MANY> struct product_sieve : dense_part {
   };
 
   float sum[2][8][4];
-  float own[2][2]; /* half the squared lengths of the lane's queries */
+  float own[2][2]; /* of the lane's queries */
 
   /* 2^-18 is for the rounding of eps and of these sums themselves. */
   __device__ static limits limits_of(const dense_args &args, const dense_tile &a, const dense_tile &b) {
@@ -48,19 +35,20 @@ template <int K, bool MANY> struct product_sieve : dense_part {
     return {begin, args.flags && least > 0 ? begin - surely : INFINITY};
   }
 
-  __device__ void see_queries(const dense_points &queries, uint32_t tile) {
+  __device__ void see_queries(const dense_args &args, uint32_t tile) {
+    const auto *own_of = (const float *)args.queries.own + (uint64_t)tile * DENSE_TILE + row0 + lane / 4;
 #pragma unroll
     for (int m = 0; m < 2; m++)
 #pragma unroll
       for (int h = 0; h < 2; h++)
-        own[m][h] = queries.half_norm2[(uint64_t)tile * DENSE_TILE + row0 + m * 16 + h * 8 + lane / 4];
+        own[m][h] = own_of[m * 16 + h * 8];
   }
 
   /* s, before a . b is added. */
   __device__ void begin(const step &step) {
 #pragma unroll
     for (int n = 0; n < 8; n++) {
-      float2 other = *(const float2 *)(step.memory.half_norm2[step.stage] + column0 + n * 8 + lane % 4 * 2);
+      float2 other = *(const float2 *)(step.memory.own[step.stage] + column0 + n * 8 + lane % 4 * 2);
 #pragma unroll
       for (int m = 0; m < 2; m++) {
         sum[m][n][0] = (step.limits.begin - own[m][0]) - other.x;
@@ -97,15 +85,13 @@ template <int K, bool MANY> struct product_sieve : dense_part {
   }
 
   /* Whether some sum is not negative. */
-  __device__ bool has_any(const step &) const {
+  __device__ bool has_any(int part, const step &) const {
     int all = -1;
 #pragma unroll
-    for (int m = 0; m < 2; m++)
+    for (int n = 0; n < 8; n++)
 #pragma unroll
-      for (int n = 0; n < 8; n++)
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-          all &= __float_as_int(sum[m][n][e]);
+      for (int e = 0; e < 4; e++)
+        all &= __float_as_int(sum[part][n][e]);
     return all >= 0;
   }
 
