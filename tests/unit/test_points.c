@@ -569,6 +569,8 @@ static void test_text_forms(void **state) {
       {"m.txt", "x y\n1 2.5\n-3 4e5\n"},
       {"n.txt", "# x y\n1.000000000000000000e+00 2.500000000000000000e+00\n-3.0e0 4e5\n"},
       {"o.txt", "x, y\n1, 2.5\n-3, 4e5\n"},
+      {"p.csv", "1;2.5\n-3;4e5\n"},
+      {"q.txt", "x; y\n1; 2.5\n-3; 4e5\n"},
   };
   for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++)
     assert_false(check_file(write_text(FORMS[i][0], FORMS[i][1]), NULL, 2, 2, TWO_ROWS));
@@ -666,7 +668,8 @@ static void test_text_refused(void **state) {
       {"r.tsv", "1\t2\n3\t\n", {"line 2, column 1: the field is empty", ""}},
       {"r.csv", "\n# nothing\n\n", {"r.csv: there is no line of numbers", ""}},
       {"r.csv", "ra,dec\n", {"r.csv: there is no line of numbers", ""}},
-      {"r.csv", "1;2\n3;4\n", {"'3;4' is not a number", ""}},
+      {"r.csv", "1,2\n3;4,5\n", {"'3;4' is not a number", ""}},
+      {"r.csv", "x;y\n1;2,5\n", {"'2,5' is not a number (decimals take a point, not a comma)", ""}},
   };
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
     expect_failure(write_text(CASES[i].name, CASES[i].text), NULL, NULL, KITH_ERR_FORMAT,

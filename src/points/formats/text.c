@@ -141,10 +141,11 @@ static kith_status fail_field(const text_reader *reader, slice line, uint32_t fi
         reader->input->ctx, KITH_ERR_FORMAT,
         "%s, line %llu, column %u%s%s: the field is empty; fill in a number, or leave the line out",
         reader->input->name, (unsigned long long)reader->line, field_number, name ? " " : "", name ? name : "");
-  return kith_fail(reader->input->ctx, KITH_ERR_FORMAT,
-                   "%s, line %llu, column %u%s%s: '%s' is not a number (columns count from 0)",
-                   reader->input->name, (unsigned long long)reader->line, field_number, name ? " " : "",
-                   name ? name : "", quote_field(field, text));
+  bool has_comma = memchr(field.begin, ',', (size_t)(field.end - field.begin));
+  return kith_fail(
+      reader->input->ctx, KITH_ERR_FORMAT, "%s, line %llu, column %u%s%s: '%s' is not a number (%s)",
+      reader->input->name, (unsigned long long)reader->line, field_number, name ? " " : "", name ? name : "",
+      quote_field(field, text), has_comma ? "decimals take a point, not a comma" : "columns count from 0");
 }
 
 static kith_status fail_ragged(const text_reader *reader, slice line) {
@@ -305,12 +306,22 @@ static kith_status try_header(text_reader *reader, const slice *header, slice li
   return status;
 }
 
+/* What separates the fields of the first line: blanks if nothing else does, but in a .csv. */
+static char guess_delimiter(const kith_input *input, slice line) {
+  size_t bytes = (size_t)(line.end - line.begin);
+  if (memchr(line.begin, ',', bytes))
+    return ',';
+  if (memchr(line.begin, ';', bytes))
+    return ';';
+  return strcasecmp(input->ending, ".csv") == 0 ? ',' : ' ';
+}
+
 /* Decides what the first line that is not a comment is: a header or a row. The comment above it may hold
  * the names, as numpy.savetxt writes them. */
 static kith_status begin_table(text_reader *reader, slice line, bool *is_row) {
   kith_context *ctx = reader->input->ctx;
   if (!reader->delimiter)
-    reader->delimiter = memchr(line.begin, ',', (size_t)(line.end - line.begin)) ? ',' : ' ';
+    reader->delimiter = guess_delimiter(reader->input, line);
   reader->n_fields = count_fields(line, reader->delimiter);
   if (reader->n_fields > FIELDS_MOST)
     return kith_fail(ctx, KITH_ERR_FORMAT, "%s, line %llu: more than %d fields; is it a text of points?",
@@ -470,9 +481,7 @@ kith_status kith_read_text(const kith_input *input, kith_file *file) {
   if (!reader.locale)
     return kith_fail(input->ctx, KITH_ERR_MEMORY, "%s: the system refused memory for the C locale",
                      input->name);
-  if (strcasecmp(input->ending, ".csv") == 0)
-    reader.delimiter = ',';
-  else if (strcasecmp(input->ending, ".tsv") == 0)
+  if (strcasecmp(input->ending, ".tsv") == 0)
     reader.delimiter = '\t';
   kith_status status = input->bytes ? read_map(&reader) : read_pipe(&reader);
   if (!status && reader.n_rows == 0)
