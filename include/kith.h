@@ -447,8 +447,8 @@ typedef struct kith_plan {
   uint64_t rows;      /* non-empty rows of cells; 0: "ego" */
   uint32_t runs;      /* neighbour rows looked at per row; 0: "ego" */
   const char *kernel; /* "filter" (float32, doubtful pairs in double), "panels" (the same, all with all),
-                         "tensor" and "marks" (half precision, or bytes, on a GPU, all with all), "double", or
-                         "everything" */
+                         "tensor", "codes" and "marks" (half precision, bits or bytes, on a GPU, all with all),
+                         "double", or "everything" */
   const char *engine, *isa;
   uint32_t threads;
   double pairs, pairs_error; /* sampled estimate and its standard error; the error is 0 when counted */

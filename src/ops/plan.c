@@ -41,11 +41,13 @@ static double predict_seconds(const kith_join *j, kith_what what, const kith_est
 static void describe_gpu_tiles(const kith_join *j, kith_plan *plan) {
   const kith_cuda_tile_order *tiles = &j->gpu.tiles;
   bool products = j->predicate.norm == KITH_NORM_2;
-  const char *how = products ? "on tensor cores" : "as bytes";
+  const char *how = products       ? "in half precision on tensor cores"
+                    : tiles->coded ? "as bits on tensor cores"
+                                   : "as bytes";
   const char *why = j->options.brute ? "that was asked for" : "a grid would leave too many candidates to test";
   char order[KITH_ORDER_TEXT];
   kith_describe_order(tiles->split, tiles->groups, !j->options.no_reorder, order);
-  plan->kernel = products ? "tensor" : "marks";
+  plan->kernel = products ? "tensor" : tiles->coded ? "codes" : "marks";
   plan->index_dims = tiles->split;
   memcpy(plan->dims, tiles->columns, tiles->split * sizeof *tiles->columns);
   snprintf(
@@ -195,6 +197,8 @@ static void explain_kernel(const kith_join *j, kith_plan *plan) {
     why = "Pairs are tested in float32; those within rounding of eps are settled in double.\n";
   else if (strcmp(plan->kernel, "tensor") == 0)
     why = "Pairs are sifted by products in half precision; what those do not reject is settled in double.\n";
+  else if (strcmp(plan->kernel, "codes") == 0)
+    why = "Pairs are sifted by bits in common, then by differences of bytes; the rest is settled in double.\n";
   else if (strcmp(plan->kernel, "marks") == 0)
     why = "Pairs are sifted by differences of bytes; what those do not reject is settled in double.\n";
   else if (strcmp(plan->kernel, "panels") == 0)

@@ -143,10 +143,11 @@ static bool tiles_are_right(const tiles_case *c, uint64_t memory) {
 /* More than one segment of tiles, so that stages are used again; once with so little memory that the list does
  * not hold all pairs. */
 bool large_tiles_are_right(void) {
-  static const tiles_case CASES[] = {
-      {16, KITH_MANHATTAN, 2.4}, {16, KITH_CHEBYSHEV, 0.33},  {16, KITH_EUCLIDEAN, 0.75},
-      {33, KITH_MANHATTAN, 6},   {64, KITH_CHEBYSHEV, 0.42},  {64, KITH_EUCLIDEAN, 1.9},
-      {64, KITH_MANHATTAN, 12},  {100, KITH_CHEBYSHEV, 0.44}, {100, KITH_MANHATTAN, 19}};
+  static const tiles_case CASES[] = {{16, KITH_MANHATTAN, 2.4},   {16, KITH_CHEBYSHEV, 0.33},
+                                     {16, KITH_EUCLIDEAN, 0.75},  {24, KITH_MANHATTAN, 4},
+                                     {33, KITH_MANHATTAN, 6},     {64, KITH_CHEBYSHEV, 0.42},
+                                     {64, KITH_EUCLIDEAN, 1.9},   {64, KITH_MANHATTAN, 12},
+                                     {100, KITH_CHEBYSHEV, 0.44}, {100, KITH_MANHATTAN, 19}};
   const uint64_t little = 24 << 20;
   bool right = true;
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

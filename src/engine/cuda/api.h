@@ -69,6 +69,7 @@ typedef struct kith_cuda_tile_order {
   uint32_t split, groups;
   uint32_t columns[KITH_GRID_DIMS]; /* the first of them are split */
   double share;                     /* of the others that a tile meets, expected */
+  bool coded;                       /* pairs are told apart by codes (codes.cuh) */
 } kith_cuda_tile_order;
 
 /* What creating a join found and did. */

@@ -16,7 +16,7 @@ struct code_form {
 
   __host__ __device__ constexpr uint32_t bits() const { return columns == 16 ? 32 : columns == 32 ? 24 : 16; }
   __host__ __device__ constexpr uint32_t step() const { return LAST_MARK / bits(); } /* in marks */
-  /* How many bits in common so many marks of a point's own outweigh, rounded down. */
+  /* A bit in common weighs two steps: how many of them so many marks outweigh, rounded down. */
   __host__ __device__ constexpr int bits_outweighed(int marks) const {
     int bit = 2 * (int)step();
     return (marks < 0 ? marks - bit + 1 : marks) / bit;
@@ -27,10 +27,10 @@ struct code_form {
   __host__ __device__ constexpr uint32_t row_bytes() const { return (columns + code_bytes()) / 32 * 32 + 16; }
 };
 
-/* What a point has of its own: the marks of its codes less what rounding to them moved it by, rounded down. As
- * a candidate in bits in common that they outweigh, negative. */
+/* What a point has of its own: the marks of its codes, less what rounding to them moved it by, rounded down. */
 struct own_code {
-  int16_t marks, bits;
+  int16_t marks; /* as a query */
+  int16_t bits;  /* as a candidate: minus the bits in common that they outweigh */
 
   static constexpr int16_t FAR = 0x7FFF; /* beyond the last point: in no pair */
 };

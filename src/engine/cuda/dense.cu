@@ -84,9 +84,9 @@ __device__ float own_length(const narrow_sizes<KITH_NORM_2> &sizes, bool is_poin
   return is_point ? (float)(sizes.narrow / 2) : INFINITY;
 }
 __device__ own_code own_marks(const narrow_sizes<KITH_NORM_1> &codes, bool is_point, code_form form) {
-  int marks = (int)floor(codes.narrow - codes.error());
   if (!is_point)
     return {own_code::FAR, -own_code::FAR};
+  int marks = (int)floor(codes.narrow - codes.error());
   return {(int16_t)marks, (int16_t)-form.bits_outweighed(marks)};
 }
 
@@ -115,7 +115,8 @@ __global__ void narrow_points(const T *coords, uint32_t n, narrowing how, char *
         codes.add(x, put_code(x, row, column, {how.chunk_columns}));
     }
     sizes.gather();
-    codes.gather();
+    if (CODED)
+      codes.gather();
     if (lane == 0) {
       raise(&error, (float)sizes.error());
       if constexpr (NORM == KITH_NORM_2) {
@@ -269,7 +270,7 @@ void launch(const dense_args &args, dim3 blocks, cudaStream_t stream) {
   check_launch("join_dense");
 }
 
-/* The sieve of a norm. */
+/* The sieve of a norm. Norm 1 in one chunk is coded (dense_plan). */
 template <kith_norm NORM, int K, bool MANY>
 using sieve = std::conditional_t<
     NORM == KITH_NORM_2, product_sieve<K, MANY>,
@@ -351,7 +352,7 @@ std::unique_ptr<kith_cuda_dense::narrowed> kith_cuda_dense::narrow(const view &p
                               n_tiles};
   if (n_tiles == 0)
     return made;
-  if (coded && chunk_columns > 16) /* rows have gaps */
+  if (coded) /* rows may have gaps, which are copied, but not used */
     check(cudaMemsetAsync(made->values.get(), 0, made->values.size(), session.stream), "narrowing");
   auto launch = [&](auto norm, auto *coords) {
     auto kernel = coded ? narrow_points<norm(), norm() == KITH_NORM_1, std::decay_t<decltype(*coords)>>

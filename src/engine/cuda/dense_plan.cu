@@ -17,7 +17,8 @@ namespace {
 constexpr double SECONDS_MULTIPLY = 5e-15;   /* a column of a pair on tensor cores, */
 constexpr double SECONDS_COMMON = 9e-15;     /* as a code there, */
 constexpr double SECONDS_SUBTRACT = 1.8e-14; /* as a difference of bytes, */
-constexpr double SECONDS_SETTLE = 3e-12;     /* and by the definition, if the filter lets the pair through; */
+constexpr double SECONDS_SETTLE = 3e-12;     /* and by the definition, if the filter lets the pair through, */
+constexpr double SECONDS_SEE = 3e-13;        /* or by its bytes, if codes do; */
 constexpr double SECONDS_PAIR = 1.2e-13;     /* everything else about a pair */
 constexpr double SECONDS_TEST = 1e-12;     /* a column of a candidate of the grid, by the definition, twice; */
 constexpr double SECONDS_TEST_ANY = 5e-12; /* in the norms 1 and max */
@@ -266,11 +267,13 @@ dense_plan choose_ruler(const kith_predicate &predicate, const dense_sample &sam
 double predict(const kith_cuda_spec &spec, const dense_sample &sample, const dense_plan &dense,
                double passing) {
   double dim = (double)sample.min.size();
+  double columns = dense.coded ? chunk_columns_for((uint32_t)dim) : ceil(dim / 16) * 16;
   double column = spec.predicate.norm == KITH_NORM_2 ? SECONDS_MULTIPLY
                   : dense.coded                      ? SECONDS_COMMON
                                                      : SECONDS_SUBTRACT;
+  double left = passing * dim * (dense.coded ? SECONDS_SEE : SECONDS_SETTLE);
   double pairs = dense.order.share * (double)sample.n_candidates * (spec.one_set ? 0.5 : 1);
-  return pairs * (ceil(dim / 16) * 16 * column + SECONDS_PAIR + passing * dim * SECONDS_SETTLE);
+  return pairs * (columns * column + SECONDS_PAIR + left);
 }
 
 /* Whether it is worth thinking about. */

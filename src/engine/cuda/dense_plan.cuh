@@ -22,14 +22,14 @@ struct dense_order {
 };
 
 /* Norm 2: (x - centre) * scale becomes a half. Norms 1 and max: the nearest whole number within 0 ...
- * last_mark, and a code beside it (codes.cuh) if that is wanted. */
+ * last_mark. */
 struct dense_plan {
   bool wanted = false;
   dense_order order;
   std::vector<double> center;
   double scale = 1;
   double last_mark = 0;
-  bool coded = false;
+  bool coded = false;  /* norm 1: and a code beside it (codes.cuh) */
   uint32_t beyond = 0; /* norm max: the bits of a byte that a - b + t has none of, if |a - b| is at most t */
 };
 

@@ -192,7 +192,7 @@ void kith_cuda_join::describe(kith_cuda_info &info, const uint64_t invalid[2]) c
   info.tile_queries = plan.tile_queries;
   info.dense = dense != nullptr;
   const dense_order &order = plan.dense.order;
-  info.tiles = {order.split, order.groups, {}, order.share};
+  info.tiles = {order.split, order.groups, {}, order.share, plan.dense.coded};
   std::copy_n(order.columns.begin(), std::min<size_t>(order.columns.size(), KITH_GRID_DIMS),
               info.tiles.columns);
   info.candidates = plan.candidates;

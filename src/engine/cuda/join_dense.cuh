@@ -1,10 +1,10 @@
 /* join_dense: all points with all, for dimensions in which a grid prunes little.
  *
- * Points are narrowed, in the order of the index, to numbers of one or two bytes. A block of eight warps takes
- * a tile of 128 queries and, one after the other, the tiles of 128 candidates of a segment; tiles whose boxes
- * lie farther apart than eps are left out. A sieve adds up, for every pair, what tells that it is surely too
- * far apart: products on tensor cores for norm 2 (sieve_products.cuh), bits in common there for norm 1
- * (sieve_codes.cuh), differences of bytes for norm max and many columns of norm 1 (sieve_marks.cuh). What is
+ * Points are narrowed, in the order of the index, to numbers of one or two bytes, or to codes. A block of eight
+ * warps takes a tile of 128 queries and, one after the other, the tiles of 128 candidates of a segment; tiles
+ * whose boxes lie farther apart than eps are left out. A sieve adds up, for every pair, what tells that it is
+ * surely too far apart: products on tensor cores for norm 2 (sieve_products.cuh), bits in common there for norm
+ * 1 (sieve_codes.cuh), differences of bytes for norm max and many columns of norm 1 (sieve_marks.cuh). What is
  * left, hardly more than the result, goes to a list of pairs, and the definition decides (settle_pairs).
  * docs/exactness.md has the proof.
  *
@@ -39,7 +39,8 @@ struct dense_tile {
   float error; /* no point was moved farther */
 };
 
-/* One set as the filter sees it. Values lie [tile][chunk][point of the tile][column of the chunk]. */
+/* One set as the filter sees it. Values lie [tile][chunk][point of the tile][column of the chunk]; codes follow
+ * the columns. */
 struct dense_points {
   const void *values;
   const void *own; /* what each point adds to its sums, in four bytes; NULL: nothing */
@@ -87,8 +88,8 @@ __device__ inline void copy_async(void *to, const void *from) {
 /* WIDTH: values that a point has in a chunk. MANY: there are several chunks, and the queries' come and go like
  * those of the candidates. A round is GROUP steps, a tile's chunk each: while one is in use, the next is on its
  * way. Threads wait for each other once a round, so that a warp that finds pairs does not hold up the others at
- * every step. ROOM is for two blocks on a multiprocessor. Rows are padded, so that eight of them lie in
- * different banks. */
+ * every step. With that ROOM two blocks fit a multiprocessor of 228 KB. Rows are padded, so that eight of them
+ * lie in different banks. */
 template <int WIDTH_, bool MANY_, typename VALUE, int PADDING> struct dense_shape {
   static constexpr bool MANY = MANY_;
   using value = VALUE;
@@ -197,6 +198,7 @@ template <kith_norm NORM, typename SIEVE> struct dense_join {
     fetch(memory.candidates[step % STAGES], args.candidates, tile, chunk);
     if (shape::MANY || step == 0)
       fetch(memory.queries[shape::MANY ? step % STAGES : 0], args.queries, query_tile, chunk);
+    static_assert(sizeof(typename SIEVE::own_number) == 4);
     if (SIEVE::HAS_OWN && thread < DENSE_TILE / 4)
       copy_async(&memory.own[step % STAGES][thread * 4],
                  (const typename SIEVE::own_number *)args.candidates.own + (uint64_t)tile * DENSE_TILE +

@@ -26,8 +26,8 @@ template <int K> struct code_sieve : dense_part<64, 32> {
     uint32_t begin; /* what sums of bytes begin with */
   };
 
-  int common[M][N][4]; /* bits, less those that candidates outweigh */
-  int less[N][4];      /* these */
+  int common[M][N][4]; /* bits, less those that the candidate outweighs */
+  int start[N][4];     /* what counts begin with: minus these */
   int limit[M][2];     /* of the lane's queries: pairs with more may belong */
 
   __device__ static limits limits_of(const dense_args &args, const dense_tile &a, const dense_tile &b) {
@@ -43,12 +43,13 @@ template <int K> struct code_sieve : dense_part<64, 32> {
         limit[m][h] = code_form{16 * K}.bits_outweighed(own[m * 16 + h * 8].marks + (int)begin_marks(args.eps));
   }
 
+  /* The upper half of an own_code is its bits. */
   __device__ void begin(const step &step) {
 #pragma unroll
     for (int n = 0; n < N; n++) {
       uint2 other = *(const uint2 *)(step.memory.own[step.stage] + column0 + n * 8 + lane % 4 * 2);
-      less[n][0] = less[n][2] = (int)other.x >> 16;
-      less[n][1] = less[n][3] = (int)other.y >> 16;
+      start[n][0] = start[n][2] = (int)other.x >> 16;
+      start[n][1] = start[n][3] = (int)other.y >> 16;
     }
   }
 
@@ -71,7 +72,7 @@ template <int K> struct code_sieve : dense_part<64, 32> {
       for (int n = 0; n < N; n++)
 #pragma unroll
         for (int m = 0; m < M; m++)
-          count_common(common[m][n], k == 0 ? less[n] : common[m][n], rows[m], columns[n / 2][n % 2 * 2],
+          count_common(common[m][n], k == 0 ? start[n] : common[m][n], rows[m], columns[n / 2][n % 2 * 2],
                        columns[n / 2][n % 2 * 2 + 1]);
     }
   }
@@ -87,9 +88,11 @@ template <int K> struct code_sieve : dense_part<64, 32> {
 
   /* With the short codes of 64 columns most often there is one. */
   __device__ bool has_any(int part, const step &) const {
-    bool any = K == 4;
+    if constexpr (K == 4)
+      return true;
+    bool any = false;
 #pragma unroll
-    for (int m = part * M / 2; m < (part + 1) * M / 2 && K != 4; m++)
+    for (int m = part * M / 2; m < (part + 1) * M / 2; m++)
       any |= most_common(m, 0) > limit[m][0] || most_common(m, 1) > limit[m][1];
     return any;
   }

@@ -1,6 +1,6 @@
-/* The sieve of the norms 1 and max: differences of bytes, four columns an instruction. Coordinates become marks
- * on a ruler, whole numbers from 0 on, and what lies beyond its ends is cut off, which moves no two points
- * apart.
+/* The sieve of norm max, and of norm 1 in several chunks: differences of bytes, four columns an instruction.
+ * Coordinates become marks on a ruler, whole numbers from 0 on, and what lies beyond its ends is cut off, which
+ * moves no two points apart.
  *
  * Norm 1: s = |a - b| - (eps + e) - 1, in whole numbers, is negative unless the pair is surely too far apart.
  * Norm max: a - b + t, where t is the largest difference of a pair that may belong, has a byte for each column.
