@@ -34,6 +34,7 @@ template <int K> struct code_sieve : dense_part<64, 32> {
     return {begin_marks(args.eps + a.error + b.error)};
   }
 
+  /* From own(a) - T - 1, in the words of docs/exactness.md. */
   __device__ void see_queries(const dense_args &args, uint32_t tile) {
     const auto *own = (const own_code *)args.queries.own + (uint64_t)tile * DENSE_TILE + row0 + lane / 4;
 #pragma unroll
