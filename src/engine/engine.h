@@ -67,18 +67,20 @@ typedef struct kith_blocks {
   uint32_t *ids;        /* of the positions */
 } kith_blocks;
 
-/* Pairs in lists of chunks, one list for each lane. */
+/* Pairs in lists of chunks, one list for each lane. Of one set, pairs come in either order, but of a task with
+ * `half` the smaller id first. */
 enum { KITH_PAIRS_CHUNK = 8190 };
 typedef struct kith_pairs_chunk {
   struct kith_pairs_chunk *next;
   uint64_t n;
-  uint64_t pairs[KITH_PAIRS_CHUNK]; /* query << 32 | candidate; of one set, smaller id << 32 | larger id */
+  uint64_t pairs[KITH_PAIRS_CHUNK]; /* positions, query << 32 | candidate; ids, if the engine tells none */
 } kith_pairs_chunk;
 
 typedef struct kith_pairs_found {
   kith_context *ctx;
-  kith_pairs_chunk **lists; /* one for each lane; released by the caller */
-  _Atomic bool overflow;    /* they did not fit the memory: nothing here is of use */
+  kith_pairs_chunk **lists; /* one for each lane */
+  uint32_t lanes;
+  _Atomic bool overflow; /* they did not fit the memory: nothing here is of use */
 } kith_pairs_found;
 
 typedef struct kith_work {
@@ -114,7 +116,8 @@ struct kith_engine {
   const uint32_t *ids;  /* of the positions; NULL: the engine cannot take lists */
   bool whole;           /* work is not cut into pieces: all queries at once, on lane 0 */
   bool traces;          /* it notes what it does in the trace itself */
-  bool all_pairs;       /* it has KITH_DO_PAIRS in place of KITH_DO_COLLECT; rows are always by id */
+  bool all_pairs;       /* it meets all with all, and has no KITH_DO_COLLECT; rows are always by id */
+  bool lists_pairs;     /* it has KITH_DO_PAIRS */
   uint32_t grain;       /* pieces of work should be multiples of this; 0: any */
   uint32_t block_lanes; /* lanes that take blocks, if it cuts them */
   /* Runs work on a lane and adds to the tally; stops early once the call is cancelled. The CPU never fails for
@@ -139,6 +142,14 @@ struct kith_engine {
 kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kith_engine **out);
 
 void kith_engine_destroy(kith_engine *engine);
+
+/* The chunk of a lane with room for a pair more; NULL: there is no memory for it, and found->overflow says so.
+ */
+kith_pairs_chunk *kith_pairs_room(kith_pairs_found *found, uint32_t lane);
+
+/* An empty list for each of so many lanes; false: there is no memory for them. */
+bool kith_pairs_open(kith_context *ctx, uint32_t lanes, kith_pairs_found *found);
+void kith_pairs_release(kith_pairs_found *found);
 
 /* Room for n blocks of so many positions, from the memory of ctx; KITH_OK, or nothing is allocated. */
 kith_status kith_blocks_allocate(kith_context *ctx, uint32_t n, uint32_t positions, kith_blocks *out);

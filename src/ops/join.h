@@ -149,6 +149,11 @@ static inline double kith_room_for_table(void) { return 0.9 * (double)kith_syste
 kith_status kith_join_collect(kith_join *j, kith_table *table, uint64_t *offsets, uint64_t capacity,
                               bool *done);
 
+/* Allocates the table and moves rows from a pool to their places in it. offsets[i + 1] has the number of row i
+ * << 32 | its degree; it begins in the pool at begins[number], or at that number itself. */
+kith_status kith_join_place_rows(kith_join *j, const uint32_t *pool, const uint64_t *begins, uint64_t *offsets,
+                                 kith_table *table);
+
 /* Makes a table by an engine that finds all pairs once. *done is false if they did not fit the memory. */
 kith_status kith_join_assemble(kith_join *j, kith_table *table, uint64_t *offsets, bool *done);
 

@@ -3,8 +3,8 @@
  *   fill      two passes: degrees, then rows in their places. Needs no memory but the table's.
  *   collect   one pass: rows as they are found, in a pool, then moved to their places. Where tests are many
  *             beside the neighbours, or neighbours are few.
- *   assemble  by an engine that meets all points with all, and finds every pair once: pairs in any order, then
- *             put in order. Where pairs are few beside the columns looked at.
+ *   assemble  one pass that meets every pair of a set once: pairs in any order, then put in order. Where pairs
+ * are few beside the columns looked at.
  *
  * A table in memory may take what the system has; a stream keeps to the budget, and is made whole only if that
  * is small beside it. */
@@ -21,10 +21,12 @@ static bool has_many_tests(const kith_estimate *estimate) {
   return estimate->tested > TESTS_PER_PAIR * estimate->pairs;
 }
 
-/* Pairs are moved twice; counting and filling would test every pair three times. */
+/* Pairs are moved twice; counting and filling would test every pair three times, collecting twice. */
 static bool can_assemble(const kith_join *j, const kith_estimate *estimate) {
-  enum { COLUMNS_PER_PAIR = 512 };
-  return j->engine->all_pairs && estimate->tested * j->a->dim > COLUMNS_PER_PAIR * estimate->pairs;
+  enum { COLUMNS_PER_PAIR = 1024 };
+  bool needs_images = j->options.distances && j->space.lattice.n > 0;
+  return j->engine->lists_pairs && !needs_images &&
+         estimate->tested * j->a->dim > COLUMNS_PER_PAIR * estimate->pairs;
 }
 
 /* Surely no fewer than there are. */
@@ -39,13 +41,13 @@ static double pool_size(const kith_join *j, const kith_estimate *estimate) {
 }
 
 kith_way kith_join_way_to_table(const kith_join *j, const kith_estimate *estimate) {
-  if (can_assemble(j, estimate))
-    return (kith_way){.kind = KITH_WAY_ASSEMBLE};
   bool few = kith_join_pairs_of_estimate(j, estimate->pairs) < 2 * (double)j->a->n;
   double ids = pool_size(j, estimate);
   double bytes = ids * sizeof(uint32_t);
-  bool fits = ids < UINT32_MAX && bytes < kith_room_for_table() / 4 &&
-              bytes < (double)kith_memory_left(&j->ctx->memory);
+  double left = (double)kith_memory_left(&j->ctx->memory);
+  if (can_assemble(j, estimate) && 2 * bytes < left) /* as a list, and in a pool */
+    return (kith_way){.kind = KITH_WAY_ASSEMBLE};
+  bool fits = ids < UINT32_MAX && bytes < kith_room_for_table() / 4 && bytes < left;
   bool collects = can_collect(j) && fits && (few || has_many_tests(estimate));
   return collects ? (kith_way){.kind = KITH_WAY_COLLECT, .pool_ids = (uint64_t)ids} : (kith_way){0};
 }
@@ -54,8 +56,8 @@ kith_way kith_join_way_to_stream(const kith_join *j, const kith_estimate *estima
   bool assembles = can_assemble(j, estimate);
   double ids = assembles ? most_pairs(j, estimate) : pool_size(j, estimate);
   bool few = ids < 2 * (double)j->a->n + 4096 && ids < UINT32_MAX;
-  bool fits =
-      ids * (kith_join_pair_bytes(j) + sizeof(uint32_t)) <= (double)kith_memory_left(&j->ctx->memory) / 2;
+  double pair_bytes = kith_join_pair_bytes(j) + (assembles ? 8 : 4);
+  bool fits = ids * pair_bytes <= (double)kith_memory_left(&j->ctx->memory) / 2;
   if (!fits || !(assembles || (few && can_collect(j))))
     return (kith_way){0};
   return (kith_way){.kind = assembles ? KITH_WAY_ASSEMBLE : KITH_WAY_COLLECT, .pool_ids = (uint64_t)ids};

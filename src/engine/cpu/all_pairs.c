@@ -6,7 +6,8 @@
  * panels of a piece of work. */
 #include "engine/cpu/all_pairs.h"
 
-#include <stdlib.h>
+#include "engine/cpu/row.h"
+
 #include <string.h>
 
 enum { CHUNK_BYTES = 512 << 10, CHUNK_PANELS = 1024 };
@@ -26,6 +27,7 @@ typedef struct brute_engine {
   brute_lane *lanes;
   uint32_t chunk;               /* panels */
   kith_mark_limits mark_limits; /* norms 1 and max */
+  kith_row_rules rules;         /* of the rows that are filled */
   bool quick;                   /* sizes may be computed in any order before the definition is asked */
 } brute_engine;
 
@@ -42,33 +44,10 @@ typedef struct visit {
   bool once;           /* one set, every pair tested once */
 } visit;
 
-/* ---- the definition ------------------------------------------------------------------------------------ */
-
-#define DEFINE_SIZE(NAME, TYPE)                                                                                \
-  static double NAME(kith_norm norm, const char *a, int64_t stride_a, const char *b, int64_t stride_b,         \
-                     uint32_t dim) {                                                                           \
-    double size = 0;                                                                                           \
-    for (uint32_t c = 0; c < dim; c++)                                                                         \
-      size = kith_norm_add(norm, size,                                                                         \
-                           (double)*(const TYPE *)(const void *)(a + (int64_t)c * stride_a) -                  \
-                               (double)*(const TYPE *)(const void *)(b + (int64_t)c * stride_b));              \
-    return size;                                                                                               \
-  }
-DEFINE_SIZE(size_f32, float)
-DEFINE_SIZE(size_f64, double)
+/* ---- which pairs belong ---------------------------------------------------------------------------------- */
 
 static const char *row_at(const kith_points *points, uint64_t row) {
   return (const char *)points->data + (int64_t)row * points->row_stride;
-}
-
-double kith_definition(kith_norm norm, const kith_points *a, uint64_t i, const kith_points *b, uint64_t j) {
-  if (a->dtype == b->dtype)
-    return (a->dtype == KITH_F32 ? size_f32 : size_f64)(norm, row_at(a, i), a->col_stride, row_at(b, j),
-                                                        b->col_stride, a->dim);
-  double size = 0;
-  for (uint32_t c = 0; c < a->dim; c++)
-    size = kith_norm_add(norm, size, kith_points_get(a, i, c) - kith_points_get(b, j, c));
-  return size;
 }
 
 /* Whether a pair belongs. Sums in any order are within 2^-39 of the definition's (docs/exactness.md), and are
@@ -137,29 +116,11 @@ static void take_degrees(const visit *v, uint32_t id, uint32_t other) {
     add_degree(v, other);
 }
 
-/* Room for one more pair, or NULL if there is none. */
-static kith_pairs_chunk *open_chunk(const visit *v) {
-  kith_pairs_found *found = v->work->found;
-  kith_pairs_chunk *chunk = found->lists[v->lane_number];
-  if (chunk && chunk->n < KITH_PAIRS_CHUNK)
-    return chunk;
-  kith_pairs_chunk *fresh = kith_alloc(&found->ctx->memory, sizeof *fresh);
-  if (!fresh) {
-    atomic_store(&found->overflow, true);
-    return NULL;
-  }
-  fresh->next = chunk;
-  fresh->n = 0;
-  found->lists[v->lane_number] = fresh;
-  return fresh;
-}
-
 static void take_pair(const visit *v, uint32_t id, uint32_t other) {
-  kith_pairs_chunk *chunk = open_chunk(v);
-  if (!chunk)
-    return;
+  kith_pairs_chunk *chunk = kith_pairs_room(v->work->found, v->lane_number);
   bool swap = v->once && other < id;
-  chunk->pairs[chunk->n++] = (uint64_t)(swap ? other : id) << 32 | (swap ? id : other);
+  if (chunk)
+    chunk->pairs[chunk->n++] = (uint64_t)(swap ? other : id) << 32 | (swap ? id : other);
 }
 
 /* Whether a row has this neighbour: rows are filled with every candidate tested against every query. */
@@ -292,39 +253,6 @@ static void sweep(visit *v) {
 
 /* ---- rows in place ------------------------------------------------------------------------------------- */
 
-static int compare_ids(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a;
-  uint32_t y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
-
-static void sort_row(uint32_t *ids, uint64_t n) {
-  enum { FEW = 24 };
-  bool sorted = true;
-  for (uint64_t i = 1; i < n && sorted; i++)
-    sorted = ids[i - 1] < ids[i];
-  if (sorted)
-    return;
-  if (n > FEW) {
-    qsort(ids, n, sizeof *ids, compare_ids);
-    return;
-  }
-  for (uint64_t i = 1; i < n; i++) {
-    uint32_t id = ids[i];
-    uint64_t at = i;
-    for (; at > 0 && ids[at - 1] > id; at--)
-      ids[at] = ids[at - 1];
-    ids[at] = id;
-  }
-}
-
-void kith_brute_finish_row(const kith_space *space, const kith_points *a, const kith_points *b, uint32_t id,
-                           const kith_row *row) {
-  sort_row(row->ids, row->n);
-  for (uint64_t i = 0; row->distances && i < row->n; i++)
-    row->distances[i] = kith_space_distance(space, kith_definition(space->norm, a, id, b, row->ids[i]));
-}
-
 /* Copies the marks of a point to place i of the window. */
 static void copy_marks(const kith_panels *from, size_t panel, size_t at, kith_panels *to, uint32_t i) {
   const uint8_t *marks = from->marks + panel * kith_mark_panel_bytes(from->packing);
@@ -398,7 +326,7 @@ static void fill_window(visit *v, uint32_t n) {
   v->tally->pairs = before + pairs;
   for (uint32_t i = 0; i < n; i++) {
     kith_row row = row_of(v, i);
-    kith_brute_finish_row(engine->task.space, engine->task.a, engine->task.b, v->lane->window.ids[i], &row);
+    kith_row_finish(&engine->rules, v->lane->window.ids[i], &row);
   }
 }
 
@@ -535,6 +463,7 @@ kith_status kith_engine_brute_create(kith_context *ctx, const kith_brute_task *t
                                     .lanes = ctx->threads,
                                     .n_queries = task->queries->n,
                                     .all_pairs = true,
+                                    .lists_pairs = true,
                                     .grain = KITH_PANEL,
                                     .run = run,
                                     .destroy = destroy},
@@ -543,6 +472,10 @@ kith_status kith_engine_brute_create(kith_context *ctx, const kith_brute_task *t
                            .kernels = kernels_for(ctx->isa),
                            .chunk = chunk_panels(task->queries->packing),
                            .mark_limits = kith_mark_limits_make(task->predicate, task->queries->packing),
+                           .rules = {.table = kith_kernels_for(ctx->isa, task->predicate->norm),
+                                     .space = task->space,
+                                     .a = task->a,
+                                     .b = task->b},
                            .quick = may_be_quick(task),
                            .lanes = kith_alloc(&ctx->memory, ctx->threads * sizeof(brute_lane))};
   if (!engine->lanes) {

@@ -18,18 +18,4 @@ typedef struct kith_brute_task {
 
 kith_status kith_engine_brute_create(kith_context *ctx, const kith_brute_task *task, kith_engine **out);
 
-/* The size of the definition, of row i of a and row j of b. */
-double kith_definition(kith_norm norm, const kith_points *a, uint64_t i, const kith_points *b, uint64_t j);
-
-/* A row of the neighbour table. */
-typedef struct kith_row {
-  uint32_t *ids;
-  double *distances; /* NULL: not wanted */
-  uint64_t n;
-} kith_row;
-
-/* Puts the ids of the row of point `id` of a in order, and computes its distances. */
-void kith_brute_finish_row(const kith_space *space, const kith_points *a, const kith_points *b, uint32_t id,
-                           const kith_row *row);
-
 #endif

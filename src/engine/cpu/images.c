@@ -282,7 +282,7 @@ static void stage_image(kith_lane *lane) {
   lane->tile.truth = lane->filter ? &lane->truth : NULL;
   lane->tile.image = &lane->image;
   lane->tile.n_candidates = 0;
-  lane->needs_positions = lane->filter || lane->ties;
+  lane->needs_positions = lane->filter || lane->ties || lane->lists;
   if (lane->filter)
     stage_moved(lane);
   else

@@ -139,6 +139,9 @@ typedef struct kith_kernel_table {
   kith_image_kernels image_f32, image_f64;
 } kith_kernel_table;
 
+/* The kernels to use for an instruction set and a norm. */
+const kith_kernel_table *kith_kernels_for(kith_isa_level isa, kith_norm norm);
+
 /* By norm: 2, 1, max. */
 extern const kith_kernel_table kith_kernels_scalar, kith_kernels_scalar_1, kith_kernels_scalar_max;
 extern const kith_kernel_table kith_kernels_avx2, kith_kernels_avx2_1, kith_kernels_avx2_max;

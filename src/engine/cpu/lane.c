@@ -78,7 +78,7 @@ static void choose_test(kith_lane *lane) {
   }
   assert(lane->filter || lane->spread == 0); /* rounded coordinates are for the filter only */
   kith_images_turn_home(lane);
-  lane->needs_positions = lane->tile.truth || lane->ties;
+  lane->needs_positions = lane->tile.truth || lane->ties || lane->lists;
 }
 
 /* Copies arrays of coordinates from an index to a buffer, narrower if the tile is. */

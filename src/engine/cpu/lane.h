@@ -52,6 +52,7 @@ typedef struct kith_lane {
   double *near_box;   /* around the queries that come within reach of an image: low[dim], high[dim] */
   bool ties;          /* eps is so close to half of the box that a pair may have two images within it */
   bool orders;        /* candidates are put in id order before they are tested */
+  bool lists;         /* pairs are listed, by position */
   bool needs_ids;     /* of the candidates: rows are filled, or pairs admitted by id */
   kith_tile tile;     /* what the kernels see; points into the buffers below */
   kith_query_tile queries;
@@ -106,10 +107,11 @@ void kith_lane_open_tile(kith_lane *lane);
 /* Run r of the current tile. */
 kith_run kith_lane_run(kith_lane *lane, uint32_t r);
 
-/* Whether work counts every pair of a set once: a tile meets itself, and what comes after it. */
+/* Whether work meets every pair of a set once: a tile meets itself, and what comes after it. */
 static inline bool kith_lane_meets_once(const kith_task *task, const kith_work *work) {
   bool one_sided = work->list || work->one_sided;
-  return work->operation == KITH_DO_COUNT && task->queries == task->candidates && !task->limits && !one_sided;
+  bool for_both = work->operation == KITH_DO_COUNT || work->operation == KITH_DO_PAIRS;
+  return for_both && task->queries == task->candidates && !task->limits && !one_sided;
 }
 
 /* Finds in [begin, end) the first positions of a crowded cell of which every point belongs to every query of

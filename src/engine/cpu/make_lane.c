@@ -4,8 +4,7 @@
 #include "engine/cpu/images.h"
 #include "engine/cpu/lane.h"
 
-/* The kernels to use for an instruction set and a norm. */
-static const kith_kernel_table *kernels_for(kith_isa_level isa, kith_norm norm) {
+const kith_kernel_table *kith_kernels_for(kith_isa_level isa, kith_norm norm) {
   static const kith_kernel_table *const tables[][3] = {
     [KITH_ISA_SCALAR] = {&kith_kernels_scalar, &kith_kernels_scalar_1, &kith_kernels_scalar_max},
 #if defined(__x86_64__)
@@ -78,7 +77,7 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
                     char *buffer) {
   uint32_t dim = task->candidates->dim;
   lane_layout layout = layout_lane(task, collect_limit);
-  const kith_kernel_table *table = kernels_for(isa, task->predicate->norm);
+  const kith_kernel_table *table = kith_kernels_for(isa, task->predicate->norm);
   uint32_t entry = dim <= KITH_KERNEL_DIMS ? dim : 0;
   *lane = (kith_lane){
       .task = task,

@@ -132,31 +132,3 @@ void kith_order_stage(kith_lane *lane, const uint64_t *items, uint32_t n) {
     for (uint32_t q = 0; q < lane->tile.n_queries; q++)
       lane->self[q] = find_id(items, n, lane->queries.ids[q]);
 }
-
-/* Shell's sort, by insertion at falling distances: for the rare row that is much longer than most. */
-static void order_long_row(uint32_t *ids, double *d2, uint64_t n) {
-  static const uint64_t GAPS[] = {1 << 20, 1 << 16, 1 << 12, 1750, 701, 301, 132, 57, 23, 10, 4, 1};
-  for (size_t g = 0; g < sizeof GAPS / sizeof *GAPS; g++)
-    for (uint64_t i = GAPS[g]; i < n; i++) {
-      uint32_t id = ids[i];
-      double distance = d2 ? d2[i] : 0;
-      uint64_t at = i;
-      for (; at >= GAPS[g] && ids[at - GAPS[g]] > id; at -= GAPS[g]) {
-        ids[at] = ids[at - GAPS[g]];
-        if (d2)
-          d2[at] = d2[at - GAPS[g]];
-      }
-      ids[at] = id;
-      if (d2)
-        d2[at] = distance;
-    }
-}
-
-void kith_order_row(kith_lane *lane, uint32_t *ids, double *d2, uint64_t n) {
-  enum { FEW = 512 };
-  if (n > FEW)
-    order_long_row(ids, d2, n);
-  else if (n > 1)
-    lane->table->order(ids, d2, (uint32_t)n, (uint32_t *)lane->sort_items,
-                       (double *)(lane->sort_items + KITH_SORT_CAPACITY));
-}

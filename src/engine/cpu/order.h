@@ -15,9 +15,6 @@ typedef struct kith_ordered {
 /* Moves on to the next window of ids (from {0}, to the first one); false when there are no more. */
 bool kith_order_candidates(kith_lane *lane, kith_ordered *ordered);
 
-/* Sorts the ids of a row, and what belongs to them unless d2 is NULL. Made for few. */
-void kith_order_row(kith_lane *lane, uint32_t *ids, double *d2, uint64_t n);
-
 /* Stages items[0..n), which must fit, and notes where the queries stand among them. */
 void kith_order_stage(kith_lane *lane, const uint64_t *items, uint32_t n);
 

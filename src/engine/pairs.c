@@ -1,0 +1,40 @@
+/* Lists of pairs: see engine.h. */
+#include "engine/engine.h"
+
+#include <string.h>
+
+bool kith_pairs_open(kith_context *ctx, uint32_t lanes, kith_pairs_found *found) {
+  *found = (kith_pairs_found){.ctx = ctx};
+  found->lists = kith_alloc(&ctx->memory, lanes * sizeof *found->lists);
+  if (!found->lists)
+    return false;
+  memset(found->lists, 0, lanes * sizeof *found->lists);
+  found->lanes = lanes;
+  return true;
+}
+
+kith_pairs_chunk *kith_pairs_room(kith_pairs_found *found, uint32_t lane) {
+  kith_pairs_chunk *chunk = found->lists[lane];
+  if (chunk && chunk->n < KITH_PAIRS_CHUNK)
+    return chunk;
+  kith_pairs_chunk *fresh = kith_alloc(&found->ctx->memory, sizeof *fresh);
+  if (!fresh) {
+    atomic_store(&found->overflow, true);
+    return NULL;
+  }
+  fresh->next = chunk;
+  fresh->n = 0;
+  return found->lists[lane] = fresh;
+}
+
+void kith_pairs_release(kith_pairs_found *found) {
+  for (uint32_t lane = 0; lane < found->lanes; lane++)
+    while (found->lists[lane]) {
+      kith_pairs_chunk *next = found->lists[lane]->next;
+      kith_free(found->lists[lane]);
+      found->lists[lane] = next;
+    }
+  kith_free(found->lists);
+  found->lists = NULL;
+  found->lanes = 0;
+}
