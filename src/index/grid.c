@@ -98,6 +98,7 @@ static void cut_dimension(kith_grid *grid, uint32_t j, const kith_grid_spec *spe
   double extent = spec->max[d] - spec->min[d];
   side = fmax(side, MIN_SIDE);
   grid->dims[j] = d;
+  grid->along[j] = kith_direction_of(spec->dim, d, spec->slanted > 0);
   if (spec->period && spec->period[d] > 0) {
     cut_period(grid, j, spec, side, reach);
     return;
@@ -148,6 +149,7 @@ void kith_grid_make(kith_grid *grid, const kith_grid_spec *spec, const kith_pred
   for (uint32_t j = 0; j < spec->k; j++)
     cut_dimension(grid, j, spec, reach * SLACK * (j == 0 ? spec->x_side : spec->row_side), reach);
   grid->k = spec->k;
+  grid->slanted = spec->slanted;
   while (!number_cells(grid))
     grid->k--;
 }
@@ -173,19 +175,80 @@ static double distance_left(kith_norm norm, double whole, double used) {
   return kith_norm_distance(norm, norm == KITH_NORM_MAX ? whole : whole - used);
 }
 
+/* How near and how far apart two points may be along grid dimension j, if so many steps are between their
+ * cells. */
+static double least_apart(const kith_grid *grid, uint32_t j, int32_t steps) {
+  double apart = abs(steps);
+  return apart > 1 ? (apart - 1) * grid->side[j] / SLACK : 0;
+}
+static double most_apart(const kith_grid *grid, uint32_t j, int32_t steps) {
+  return (abs(steps) + 1) * grid->side[j] * SLACK;
+}
+
 /* The least size of pairs whose cells are so many steps apart in every dimension but the first. */
 static double nearest_size(const kith_grid *grid, kith_norm norm, const int16_t *offset) {
   double nearest = 0;
-  for (uint32_t j = 1; j < grid->k; j++) {
-    double apart = abs(offset[j]);
-    nearest = kith_norm_add(norm, nearest, apart > 1 ? (apart - 1) * grid->side[j] / SLACK : 0);
-  }
+  for (uint32_t j = 1; j < grid->k; j++)
+    nearest = kith_norm_add(norm, nearest, least_apart(grid, j, offset[j]));
   return nearest;
 }
 
+/* ---- directions --------------------------------------------------------------------------------------------
+ */
+
+/* Differences along the directions of every group but the grid's first one, by the first column of the group.
+ */
+typedef struct group_differences {
+  double largest[KITH_SLANT_TO], sum[KITH_SLANT_TO];
+} group_differences;
+
+static void add_difference(group_differences *groups, const kith_direction *along, double apart) {
+  groups->largest[along->first] = fmax(groups->largest[along->first], apart);
+  groups->sum[along->first] += apart;
+}
+
+/* What is left of a size for the group of the first direction, if other groups have the least size that goes
+ * with their differences, or the most; negative: nothing. */
+static double left_for_first(const kith_grid *grid, const group_differences *groups, double whole, bool most) {
+  uint32_t first = grid->along[0].first;
+  for (uint32_t g = 0; g < KITH_SLANT_TO; g++)
+    if (g != first)
+      whole -= most ? fmax(groups->largest[g], groups->sum[g] / 2) : groups->largest[g];
+  return groups->largest[first] <= whole ? whole : -1;
+}
+
+/* How far apart pairs of a step may be along the first direction, with a size of at most `whole`. */
+static double reach_along_first(const kith_grid *grid, const int16_t *offset, double whole) {
+  group_differences groups = {0};
+  for (uint32_t j = 1; j < grid->k; j++)
+    add_difference(&groups, &grid->along[j], least_apart(grid, j, offset[j]));
+  return left_for_first(grid, &groups, whole, false);
+}
+
+/* How far apart they may be there for all of them to be of a size of at most `whole`. */
+static double sure_along_first(const kith_grid *grid, const kith_grid_spec *spec, const int16_t *offset,
+                               double whole) {
+  group_differences groups = {0};
+  for (uint32_t d = 0; d < spec->dim; d++) {
+    uint32_t j = 0;
+    while (j < grid->k && grid->dims[j] != d)
+      j++;
+    kith_direction along = kith_direction_of(spec->dim, d, true);
+    if (j > 0)
+      add_difference(&groups, &along,
+                     j < grid->k ? most_apart(grid, j, offset[j]) : spec->max[d] - spec->min[d]);
+  }
+  double left = left_for_first(grid, &groups, whole, true);
+  return fmin(left, 2 * left - groups.sum[grid->along[0].first]);
+}
+
+/* ---- steps -------------------------------------------------------------------------------------------------
+ */
+
 int64_t kith_step_x_reach(const kith_grid *grid, const kith_step *step, kith_norm norm, double reach) {
-  double x_near =
-      distance_left(norm, kith_norm_size(norm, reach) * SLACK, nearest_size(grid, norm, step->offset));
+  double whole = kith_norm_size(norm, reach) * SLACK;
+  double x_near = grid->slanted > 0 ? reach_along_first(grid, step->offset, whole)
+                                    : distance_left(norm, whole, nearest_size(grid, norm, step->offset));
   if (x_near < 0)
     return -1;
   double x_reach = x_near * SLACK * grid->inverse[0] + 1;
@@ -195,27 +258,35 @@ int64_t kith_step_x_reach(const kith_grid *grid, const kith_step *step, kith_nor
 /* Sizes that bound the pairs of a step: of those that surely belong, of what dimensions that are not cut may
  * add to them; and the distance of those that may belong. */
 typedef struct step_bounds {
+  const kith_grid_spec *spec;
   kith_norm norm;
   double inside, uncut, reach;
 } step_bounds;
 
+/* How far apart pairs of a step may be in the first dimension for all of them to belong; negative: some do not
+ * anyway. */
+static double find_sure_distance(const kith_grid *grid, const kith_step *step, const step_bounds *bounds) {
+  if (grid->slanted > 0)
+    return sure_along_first(grid, bounds->spec, step->offset, bounds->inside);
+  double farthest = bounds->uncut;
+  for (uint32_t j = 1; j < grid->k; j++)
+    farthest = kith_norm_add(bounds->norm, farthest, most_apart(grid, j, step->offset[j]));
+  return distance_left(bounds->norm, bounds->inside, farthest);
+}
+
 /* The step to the row at the given cell offsets (offset[0] is unused). Returns false if no pair can belong. */
 static bool make_step(kith_step *step, const kith_grid *grid, const int32_t *offset,
                       const step_bounds *bounds) {
-  double farthest = bounds->uncut;
   step->row = 0;
   for (uint32_t j = 1; j < grid->k; j++) {
-    int32_t o = offset[j];
-    double far = (abs(o) + 1) * grid->side[j] * SLACK;
-    farthest = kith_norm_add(bounds->norm, farthest, far);
-    step->row += o * (int64_t)grid->stride[j];
-    step->offset[j] = (int16_t)o;
+    step->row += offset[j] * (int64_t)grid->stride[j];
+    step->offset[j] = (int16_t)offset[j];
   }
   int64_t x_reach = kith_step_x_reach(grid, step, bounds->norm, bounds->reach);
   if (x_reach < 0)
     return false;
   step->x_reach = (uint32_t)x_reach;
-  double x_far = distance_left(bounds->norm, bounds->inside, farthest) / SLACK;
+  double x_far = find_sure_distance(grid, step, bounds) / SLACK;
   if (grid->cells[0] == 1)
     step->x_inside = x_far >= grid->side[0] ? 0 : -1;
   else
@@ -244,7 +315,8 @@ bool kith_stencil_make(kith_stencil *stencil, const kith_grid *grid, const kith_
     offset[j] = -(int32_t)grid->reach[j];
   }
   /* 1 - 2^-20 keeps the promise of "inside" safe from the rounding of sizes. */
-  step_bounds bounds = {.norm = predicate->norm,
+  step_bounds bounds = {.spec = spec,
+                        .norm = predicate->norm,
                         .inside = predicate->limit * (1 - 0x1p-20),
                         .uncut = uncut_size(grid, spec, predicate->norm),
                         .reach = predicate->reach};

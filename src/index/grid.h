@@ -18,17 +18,22 @@
  * whole part of the period, or nearly so, sides may be a little narrower, if no two float32 numbers tell the
  * difference.
  *
+ * In norm 1 the dimensions of a grid may be directions in place of columns (space/directions.h). The invariant
+ * then holds for pairs within the reach in that norm.
+ *
  * May include space; CUDA code includes it too. */
 #ifndef KITH_INDEX_GRID_H
 #define KITH_INDEX_GRID_H
 
-#include "space/predicate.h"
+#include "space/directions.h"
 
 enum { KITH_GRID_DIMS = 8, KITH_STENCIL_MAX = 2187, KITH_KEY_BITS = 62 };
 
 typedef struct kith_grid {
   uint32_t k;                    /* dimensions cut, at least 1 */
   uint32_t dims[KITH_GRID_DIMS]; /* which */
+  kith_direction along[KITH_GRID_DIMS];
+  double slanted; /* not 0: they are directions, and no point's coordinates add up to more; 0: columns */
   double origin[KITH_GRID_DIMS];
   double side[KITH_GRID_DIMS];
   double inverse[KITH_GRID_DIMS]; /* 1 / side; 0 where there is one cell */
@@ -64,11 +69,12 @@ typedef struct kith_grid_spec {
   uint32_t dims[KITH_GRID_DIMS];
   double row_side;          /* side of the cells in dims[1..], in units of the predicate's reach */
   double x_side;            /* in dims[0], likewise */
-  const double *low, *high; /* the box to cut evenly, per input dimension */
-  const double *min, *max;  /* the box of all points, per input dimension */
+  double slanted;           /* as in the grid: dimensions are directions */
+  const double *low, *high; /* the box to cut evenly, per dimension */
+  const double *min, *max;  /* the box of all points, likewise */
   const double *period;     /* likewise, 0: no wrapping around; NULL: nowhere */
   bool floats;              /* points have float32 coordinates, and lie within their periods */
-  uint32_t dim;
+  uint32_t dim;             /* columns, and so directions */
 } kith_grid_spec;
 
 #ifdef __cplusplus
@@ -99,7 +105,7 @@ static inline KITH_DEVICE double kith_grid_bend(double x, double even) {
   return x > even ? even + scale * log1p((x - even) / scale) : x;
 }
 
-/* The cell of a coordinate in grid dimension j. */
+/* The cell of a coordinate along grid dimension j. */
 static inline KITH_DEVICE uint32_t kith_grid_cell(const kith_grid *grid, uint32_t j, double value) {
   double cell = (value - grid->origin[j]) * grid->inverse[j];
   if (grid->tails[j])

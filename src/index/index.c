@@ -54,11 +54,23 @@ static void read_column(const build *b, uint32_t column, const uint64_t *items, 
     values[i] = kith_wrap_nearby(values[i], side);
 }
 
+/* Their coordinates along grid dimension j, n <= BLOCK. */
+static void read_along(const build *b, uint32_t j, const uint64_t *items, uint32_t n, double *values) {
+  const kith_direction *along = &b->grid->along[j];
+  read_column(b, along->first, items, n, values);
+  for (uint32_t i = 1; i < along->n; i++) {
+    double column[BLOCK];
+    read_column(b, along->first + i, items, n, column);
+    for (uint32_t p = 0; p < n; p++)
+      values[p] = kith_direction_add(along, i, values[p], column[p]);
+  }
+}
+
 /* Their cells in grid dimension j, n <= BLOCK. */
 static void find_cells(const build *b, uint32_t j, const uint64_t *items, uint32_t n, uint32_t *cells) {
   const kith_grid *grid = b->grid;
   double values[BLOCK];
-  read_column(b, grid->dims[j], items, n, values);
+  read_along(b, j, items, n, values);
   if (grid->tails[j]) {
     for (uint32_t i = 0; i < n; i++)
       cells[i] = kith_grid_cell(grid, j, values[i]);

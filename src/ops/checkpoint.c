@@ -93,6 +93,7 @@ static uint64_t hash_plan(const kith_join *j) {
     return hash;
   const kith_grid *grid = &j->grid;
   hash = kith_hash(grid->dims, grid->k * sizeof *grid->dims, hash);
+  hash = kith_hash(&grid->slanted, sizeof grid->slanted, hash);
   hash = kith_hash(grid->origin, grid->k * sizeof *grid->origin, hash);
   return kith_hash(grid->side, grid->k * sizeof *grid->side, hash);
 }

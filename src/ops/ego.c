@@ -27,8 +27,8 @@ kith_status kith_join_check_algorithm(kith_join *j) {
 kith_status kith_join_choose_ego(kith_join *j, const kith_question *question) {
   const kith_join_options *opt = &j->options;
   bool asked = opt->algorithm == KITH_ALGORITHM_EGO;
-  bool may = opt->algorithm == KITH_ALGORITHM_AUTO && j->space.lattice.n == 0 && !opt->index_dims &&
-             opt->cell_side == 0 && !j->predicate.everything;
+  bool may = opt->algorithm == KITH_ALGORITHM_AUTO && j->space.lattice.n == 0 && question->slanted == 0 &&
+             !opt->index_dims && opt->cell_side == 0 && !j->predicate.everything;
   if (!asked && !may)
     return KITH_OK;
   kith_status status = kith_choose_ego(j->ctx, question, &j->choice, asked, &j->ego_choice);

@@ -232,11 +232,21 @@ typedef struct option {
   double tile_length;
 } option;
 
+/* The size across a cell of side 1 that cuts all dimensions. */
+static double size_across(const kith_question *question) {
+  uint32_t dim = question->candidates->dim;
+  if (question->slanted > 0) /* two for a group of four directions, one for others */
+    return dim / KITH_GROUP * 2 + (dim % KITH_GROUP + 1) / 2;
+  kith_norm norm = question->predicate->norm;
+  return norm == KITH_NORM_2 ? sqrt(dim) : norm == KITH_NORM_1 ? dim : 1;
+}
+
 /* Candidates that cells of a side accept untested, of `tight` ones in all k = dim dimensions: the own cell's if
  * it lies within eps, with the finest sides its neighbours' too. Short runs are tested all the same. */
-static double accepted(kith_norm norm, uint32_t k, uint32_t dim, double side, double tight) {
+static double accepted(const kith_question *question, uint32_t k, double side, double tight) {
   enum { FEW = 256 };
-  double across = side * (norm == KITH_NORM_2 ? sqrt(k) : norm == KITH_NORM_1 ? k : 1); /* a cell */
+  uint32_t dim = question->candidates->dim;
+  double across = side * size_across(question);
   if (k < dim || tight < FEW || across >= 1)
     return 0;
   return 2 * across < 1 && side <= TIGHT ? 0.98 * tight : 0.5 * tight;
@@ -283,7 +293,7 @@ static option best_option(kith_context *ctx, const kith_question *question, cons
       if (pow(2 * ceil(1 / side) + 1, k - 1) > KITH_STENCIL_MAX)
         continue;
       uint32_t dim = question->candidates->dim;
-      double untested = accepted(question->predicate->norm, k, dim, side, counted.tight[k - 1]);
+      double untested = accepted(question, k, side, counted.tight[k - 1]);
       option o = weigh(k, side, counted.counts[k - 1][s], untested, dim, row_length);
       if (o.cost < best.cost)
         best = o;
@@ -294,12 +304,12 @@ static option best_option(kith_context *ctx, const kith_question *question, cons
 static void explain(const kith_question *question, kith_choice *choice, const kith_sample *sample, bool tails) {
   const kith_grid_spec *spec = &choice->spec;
   uint32_t dim = question->candidates->dim;
-  int at =
-      snprintf(choice->why, sizeof choice->why,
-               "Cut dimensions: %u of %u, %s: that costs least, at %.3g candidates a query in the sample of %u "
-               "points.\n",
-               spec->k, dim, question->no_reorder ? "the first ones" : "those of largest variance",
-               choice->candidates, sample->n_points);
+  int at = snprintf(choice->why, sizeof choice->why,
+                    "Cut %s: %u of %u, %s: that costs least, at %.3g candidates a query in the sample of %u "
+                    "points.\n",
+                    question->slanted > 0 ? "directions, sums and differences of columns" : "dimensions",
+                    spec->k, dim, question->no_reorder ? "the first ones" : "those of largest variance",
+                    choice->candidates, sample->n_points);
   size_t used = at > 0 ? (size_t)at : 0;
   double side = spec->k > 1 ? spec->row_side : spec->x_side; /* there is no row but one */
   if (side < 1)
@@ -321,23 +331,32 @@ static void explain(const kith_question *question, kith_choice *choice, const ki
 
 kith_status kith_choose_grid(kith_context *ctx, const kith_question *question, kith_choice *choice) {
   uint32_t dim = question->candidates->dim;
-  *choice = (kith_choice){.box = kith_alloc(&ctx->memory, 2 * (uint64_t)dim * sizeof(double))};
+  uint64_t bytes = 4 * (uint64_t)dim * sizeof(double);
+  *choice = (kith_choice){.box = kith_alloc(&ctx->memory, bytes)};
   if (!choice->box)
-    return kith_fail_memory(ctx, 2 * (uint64_t)dim * sizeof(double), "planning");
-  memcpy(choice->box, question->min, dim * sizeof(double));
-  memcpy(choice->box + dim, question->max, dim * sizeof(double));
+    return kith_fail_memory(ctx, bytes, "planning");
+  double *low = choice->box;
+  double *high = low + dim;
+  double *min = high + dim;
+  double *max = min + dim;
+  for (uint32_t d = 0; d < dim; d++) {
+    kith_direction along = kith_direction_of(dim, d, question->slanted > 0);
+    kith_direction_bounds(&along, question->min, question->max, &min[d], &max[d]);
+    low[d] = min[d];
+    high[d] = max[d];
+  }
   kith_sample sample;
-  kith_status status =
-      kith_sample_take(ctx, question->queries, question->candidates, !question->no_reorder, &sample);
+  kith_sample_dims which = {.reorder = !question->no_reorder, .slanted = question->slanted > 0};
+  kith_status status = kith_sample_take(ctx, question->queries, question->candidates, which, &sample);
   if (status)
     return status;
   if (question->wrap_into)
     kith_sample_wrap(&sample, question->wrap_into);
   kith_grid_spec *spec = &choice->spec;
   *spec = (kith_grid_spec){
-      .low = choice->box, .high = choice->box + dim, .min = question->min, .max = question->max, .dim = dim};
+      .slanted = question->slanted, .low = low, .high = high, .min = min, .max = max, .dim = dim};
   memcpy(spec->dims, sample.dims, sizeof spec->dims);
-  bool tails = choose_box(question, &sample, choice->box, choice->box + dim);
+  bool tails = choose_box(question, &sample, low, high);
   option best = best_option(ctx, question, choice, &sample);
   if (!isfinite(best.cost)) /* eps is infinite, or there are no points: one cell will do */
     best = (option){.k = 1, .side = 1, .x_side = 1, .candidates = (double)question->candidates->n};

@@ -294,8 +294,8 @@ kith_status kith_choose_ego(kith_context *ctx, const kith_question *question, co
   if (!asked && (grid->cost < CHEAP || question->candidates->dim > KITH_GRID_DIMS))
     return KITH_OK;
   trial t = {.ctx = ctx, .question = question, .grid = grid};
-  kith_status status =
-      kith_sample_take(ctx, question->queries, question->candidates, !question->no_reorder, &t.sample);
+  kith_sample_dims which = {.reorder = !question->no_reorder};
+  kith_status status = kith_sample_take(ctx, question->queries, question->candidates, which, &t.sample);
   if (status)
     return status;
   t.values = kith_alloc(&ctx->memory, KITH_GRID_DIMS * sizeof *t.values);

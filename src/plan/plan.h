@@ -21,15 +21,16 @@ typedef struct kith_question {
   const kith_predicate *predicate;
   const double *min, *max;       /* the box around both sets, per dimension */
   const kith_lattice *wrap_into; /* its brick is where points are to be wrapped; NULL: they lie there */
-  uint32_t index_dims;           /* 0: choose */
-  double row_side;               /* 0: choose */
+  double slanted;      /* of the grid (index/grid.h): its dimensions are to be directions; 0: columns */
+  uint32_t index_dims; /* 0: choose */
+  double row_side;     /* 0: choose */
   /* For experiments: see kith_join_options. */
   bool brute, no_reorder, no_sortidu;
 } kith_question;
 
 typedef struct kith_choice {
-  kith_grid_spec spec; /* low and high point into `box` */
-  double *box;         /* 2 * dim: release with kith_free */
+  kith_grid_spec spec; /* its boxes are in `box` */
+  double *box;         /* 4 * dim: release with kith_free */
   double candidates;   /* per query, expected */
   double cost;         /* per query, in vector instructions */
   double tile_length;  /* along the rows, in units of the reach, expected */

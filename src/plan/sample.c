@@ -44,20 +44,28 @@ static few_rows draw_few(const kith_points *points, uint32_t wanted) {
   return few;
 }
 
-/* The finite values of a column; returns how many. */
-static uint32_t read_column(const few_rows *few, uint32_t c, double *values) {
+/* The coordinate of a row along a direction. */
+static double value_along(const kith_points *points, uint64_t row, const kith_direction *along) {
+  double value = kith_points_get(points, row, along->first);
+  for (uint32_t i = 1; i < along->n; i++)
+    value = kith_direction_add(along, i, value, kith_points_get(points, row, along->first + i));
+  return value;
+}
+
+/* The finite values along a direction; returns how many. */
+static uint32_t read_values(const few_rows *few, const kith_direction *along, double *values) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < few->n; i++) {
-    values[n] = kith_points_get(few->points, few->rows[i], c);
+    values[n] = value_along(few->points, few->rows[i], along);
     n += isfinite(values[n]) != 0;
   }
   return n;
 }
 
-/* Its variance, scaled so that it does not overflow. */
-static double column_variance(const few_rows *few, uint32_t c) {
+/* Their variance, scaled so that it does not overflow. */
+static double variance_along(const few_rows *few, kith_direction along) {
   double values[VARIANCE_POINTS];
-  uint32_t n = read_column(few, c, values);
+  uint32_t n = read_values(few, &along, values);
   double mean = 0;
   double sum2 = 0;
   for (uint32_t i = 0; i < n; i++)
@@ -70,14 +78,14 @@ static double column_variance(const few_rows *few, uint32_t c) {
   return sum2 / (n > 0 ? n : 1);
 }
 
-/* Keeps the KITH_GRID_DIMS columns of largest variance, by insertion. */
-static void rank_dimensions(const kith_points *points, kith_sample *sample) {
+/* Keeps the KITH_GRID_DIMS dimensions of largest variance, by insertion. */
+static void rank_dimensions(const kith_points *points, bool slanted, kith_sample *sample) {
   double kept[KITH_GRID_DIMS + 1];
   uint32_t dims[KITH_GRID_DIMS + 1];
   uint32_t n = 0;
   few_rows few = draw_few(points, VARIANCE_POINTS);
   for (uint32_t c = 0; c < points->dim; c++) {
-    double variance = column_variance(&few, c);
+    double variance = variance_along(&few, kith_direction_of(points->dim, c, slanted));
     uint32_t at = n < KITH_GRID_DIMS ? n++ : KITH_GRID_DIMS;
     for (; at > 0 && variance > kept[at - 1]; at--) {
       kept[at] = kept[at - 1];
@@ -99,7 +107,7 @@ static uint32_t draw_rows(const kith_points *points, const kith_sample *sample, 
     if (!kith_points_is_valid(points, row))
       continue;
     for (uint32_t j = 0; j < sample->n_dims; j++)
-      out[(size_t)j * wanted + n] = kith_points_get(points, row, sample->dims[j]);
+      out[(size_t)j * wanted + n] = value_along(points, row, &sample->along[j]);
     n++;
   }
   for (uint32_t j = 1; j < sample->n_dims && n < wanted; j++)
@@ -121,10 +129,15 @@ static uint32_t points_for(uint64_t n) {
 }
 
 kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, const kith_points *points,
-                             bool reorder, kith_sample *sample) {
+                             kith_sample_dims which, kith_sample *sample) {
   *sample = (kith_sample){0};
   uint32_t most = points_for(points->n);
-  (reorder ? rank_dimensions : take_first_dimensions)(points, sample);
+  if (which.reorder)
+    rank_dimensions(points, which.slanted, sample);
+  else
+    take_first_dimensions(points, sample);
+  for (uint32_t j = 0; j < sample->n_dims; j++)
+    sample->along[j] = kith_direction_of(points->dim, sample->dims[j], which.slanted);
   uint64_t bytes = (most + QUERIES) * sizeof(double) * sample->n_dims;
   sample->points = kith_alloc(&ctx->memory, bytes);
   if (!sample->points)
@@ -175,7 +188,8 @@ static int compare_ranked(const void *a, const void *b) {
 
 static double column_middle(const few_rows *few, uint32_t c) {
   double values[MIDDLE_POINTS];
-  uint32_t n = read_column(few, c, values);
+  kith_direction column = kith_direction_of(few->points->dim, c, false);
+  uint32_t n = read_values(few, &column, values);
   qsort(values, n, sizeof *values, kith_compare_doubles);
   return n ? values[n / 2] : 0;
 }
@@ -189,7 +203,8 @@ kith_status kith_sample_columns(kith_context *ctx, const kith_points *points, bo
   few_rows few = draw_few(points, VARIANCE_POINTS);
   few_rows fewer = draw_few(points, MIDDLE_POINTS);
   for (uint32_t c = 0; c < dim; c++) {
-    order[c] = (ranked){.variance = reorder ? column_variance(&few, c) : 0, .column = c};
+    order[c] =
+        (ranked){.variance = reorder ? variance_along(&few, kith_direction_of(dim, c, false)) : 0, .column = c};
     middle[c] = column_middle(&fewer, c);
   }
   qsort(order, dim, sizeof *order, compare_ranked);

@@ -1,5 +1,5 @@
 /* A sample of two sets of points: a few queries, some thousand candidates, in the dimensions of largest
- * variance. The same for the same input. */
+ * variance. The same for the same input. Dimensions are columns, or directions (space/directions.h). */
 #ifndef KITH_PLAN_SAMPLE_H
 #define KITH_PLAN_SAMPLE_H
 
@@ -12,6 +12,7 @@ enum { KITH_SAMPLE_QUERIES = 64 }; /* at most */
 typedef struct kith_sample {
   uint32_t n_dims;
   uint32_t dims[KITH_GRID_DIMS]; /* by falling variance among the candidates */
+  kith_direction along[KITH_GRID_DIMS];
   uint32_t n_points, n_queries;
   double *points;  /* [n_dims][n_points] */
   double *queries; /* [n_dims][n_queries] */
@@ -36,9 +37,14 @@ int kith_compare_doubles(const void *a, const void *b);
 kith_status kith_sample_columns(kith_context *ctx, const kith_points *points, bool reorder, uint32_t *columns,
                                 double *middle);
 
-/* reorder: the dimensions of largest variance; otherwise the first ones. */
+/* Which dimensions to sample. */
+typedef struct kith_sample_dims {
+  bool reorder; /* those of largest variance; otherwise the first ones */
+  bool slanted; /* of the directions */
+} kith_sample_dims;
+
 kith_status kith_sample_take(kith_context *ctx, const kith_points *queries, const kith_points *points,
-                             bool reorder, kith_sample *sample);
+                             kith_sample_dims which, kith_sample *sample);
 
 /* Wraps a sample of points that are not far outside of a box. (Its dimensions were ranked by where points lay
  * before: a crowd across a face looked wide, then.) */

@@ -11,13 +11,14 @@
 
 /* ---- the grid ---- */
 
-enum { MAX_K = 4, MAX_POINTS = 140 };
+enum { COLUMNS = 4, MAX_K = 8, MAX_POINTS = 140 };
 
 /* A random grid with points that try its borders. */
 typedef struct grid_case {
   uint32_t dim;
   double eps;
   double min[MAX_K], max[MAX_K], low[MAX_K], high[MAX_K];
+  double least[MAX_K], most[MAX_K], slanted_low[MAX_K], slanted_high[MAX_K];
   kith_predicate predicate;
   kith_grid_spec spec;
   kith_grid grid;
@@ -51,10 +52,26 @@ static void random_box(grid_case *g, uint64_t *rng) {
     g->eps = scale;
 }
 
-static bool random_grid(grid_case *g, uint64_t *rng) {
-  g->dim = 1 + random_below(rng, MAX_K);
+/* The boxes along directions, and what coordinates add up to at most; points keep to the box of the columns. */
+static void slant(grid_case *g) {
+  for (uint32_t d = 0; d < g->dim; d++)
+    g->spec.slanted += fmax(fabs(g->min[d]), fabs(g->max[d]));
+  for (uint32_t d = 0; d < g->dim; d++) {
+    kith_direction along = kith_direction_of(g->dim, d, true);
+    kith_direction_bounds(&along, g->min, g->max, &g->least[d], &g->most[d]);
+    kith_direction_bounds(&along, g->low, g->high, &g->slanted_low[d], &g->slanted_high[d]);
+  }
+  g->spec.min = g->least;
+  g->spec.max = g->most;
+  g->spec.low = g->slanted_low;
+  g->spec.high = g->slanted_high;
+}
+
+static bool random_grid(grid_case *g, bool slanted, uint64_t *rng) {
+  g->dim = slanted ? KITH_SLANT_FROM + random_below(rng, KITH_SLANT_TO - KITH_SLANT_FROM + 1)
+                   : 1 + random_below(rng, COLUMNS);
   random_box(g, rng);
-  g->predicate = kith_predicate_make(g->eps, g->dim);
+  g->predicate = slanted ? kith_predicate_of(KITH_NORM_1, g->eps, g->dim) : kith_predicate_make(g->eps, g->dim);
   static const double SIDES[] = {0.25, 1.0 / 3, 0.5, 0.7, 1, 2, 16, 64};
   g->spec = (kith_grid_spec){.k = 1 + random_below(rng, g->dim),
                              .row_side = SIDES[random_below(rng, 8)],
@@ -67,6 +84,10 @@ static bool random_grid(grid_case *g, uint64_t *rng) {
   uint32_t turn = random_below(rng, g->dim);
   for (uint32_t j = 0; j < g->spec.k; j++)
     g->spec.dims[j] = (j + turn) % g->dim;
+  if (slanted)
+    slant(g);
+  if (g->spec.slanted > KITH_SLANT_REACHES * g->predicate.reach)
+    return false; /* such points keep their columns */
   kith_grid_make(&g->grid, &g->spec, &g->predicate);
   return kith_stencil_make(&g->stencil, &g->grid, &g->spec, &g->predicate);
 }
@@ -83,7 +104,7 @@ static double nudge(double value, uint64_t *rng) {
 /* A coordinate on a border of the grid, within rounding; anywhere in dimensions that are not cut. */
 static double border_value(const grid_case *g, uint32_t d, uint64_t *rng) {
   for (uint32_t j = 0; j < g->grid.k; j++)
-    if (g->grid.dims[j] == d)
+    if (g->grid.dims[j] == d && g->grid.slanted == 0)
       return nudge(g->grid.origin[j] +
                        g->grid.side[j] * random_below(rng, g->grid.cells[j] < 9 ? g->grid.cells[j] : 9),
                    rng);
@@ -113,10 +134,18 @@ static void hostile_points(grid_case *g, uint64_t *rng) {
   }
 }
 
+static double value_along(const grid_case *g, uint32_t j, const double *point) {
+  const kith_direction *along = &g->grid.along[j];
+  double value = 0;
+  for (uint32_t i = 0; i < along->n; i++)
+    value = kith_direction_add(along, i, value, point[along->first + i]);
+  return value;
+}
+
 static void cells_of(const grid_case *g, const double *point, uint32_t *cells, uint64_t *row) {
   *row = 0;
   for (uint32_t j = 0; j < g->grid.k; j++) {
-    cells[j] = kith_grid_cell(&g->grid, j, point[g->grid.dims[j]]);
+    cells[j] = kith_grid_cell(&g->grid, j, value_along(g, j, point));
     assert_true(cells[j] < g->grid.cells[j]);
     if (j > 0)
       *row += g->grid.stride[j] * cells[j];
@@ -124,12 +153,10 @@ static void cells_of(const grid_case *g, const double *point, uint32_t *cells, u
 }
 
 static bool belongs(const grid_case *g, const double *a, const double *b) {
-  double d2 = 0;
-  for (uint32_t d = 0; d < g->dim; d++) {
-    double t = a[d] - b[d];
-    d2 += t * t;
-  }
-  return d2 <= g->predicate.limit;
+  double size = 0;
+  for (uint32_t d = 0; d < g->dim; d++)
+    size = kith_norm_add(g->predicate.norm, size, a[d] - b[d]);
+  return size <= g->predicate.limit;
 }
 
 static const kith_step *find_step(const kith_stencil *stencil, int64_t row) {
@@ -156,7 +183,9 @@ static void check_pair(const grid_case *g, uint32_t p, uint32_t q, uint64_t seed
   cells_of(g, b, cells_b, &row_b);
   for (uint32_t j = 0; j < g->grid.k; j++) {
     uint32_t apart = cells_a[j] > cells_b[j] ? cells_a[j] - cells_b[j] : cells_b[j] - cells_a[j];
-    if (fabs(a[g->grid.dims[j]] - b[g->grid.dims[j]]) <= g->predicate.reach)
+    bool within = g->grid.slanted > 0 ? belongs(g, a, b)
+                                      : fabs(a[g->grid.dims[j]] - b[g->grid.dims[j]]) <= g->predicate.reach;
+    if (within)
       expect(apart <= g->grid.reach[j], g, seed, "values within the reach are in cells too far apart");
   }
   const kith_step *step = find_step(&g->stencil, (int64_t)row_b - (int64_t)row_a);
@@ -184,13 +213,13 @@ static void check_stencil(const grid_case *g, uint64_t seed) {
          "keys are too wide");
 }
 
-static void test_grid(void **state) {
-  (void)state;
+/* Returns how many could be made. */
+static uint32_t try_grids(bool slanted) {
   static grid_case g;
   uint32_t made = 0;
   for (uint64_t seed = 0; seed < 600; seed++) {
     uint64_t rng = seed;
-    if (!random_grid(&g, &rng))
+    if (!random_grid(&g, slanted, &rng))
       continue; /* too many steps: the caller then cuts fewer dimensions */
     made++;
     check_stencil(&g, seed);
@@ -199,7 +228,17 @@ static void test_grid(void **state) {
       for (uint32_t q = 0; q <= p; q++)
         check_pair(&g, p, q, seed);
   }
-  assert_true(made > 500);
+  return made;
+}
+
+static void test_grid(void **state) {
+  (void)state;
+  assert_true(try_grids(false) > 500);
+}
+
+static void test_slanted_grid(void **state) {
+  (void)state;
+  assert_true(try_grids(true) > 200);
 }
 
 /* ---- a grid that wraps around a periodic box ---- */
@@ -208,7 +247,7 @@ static void test_grid(void **state) {
 static bool random_wrapping_grid(grid_case *g, double *period, uint64_t *rng) {
   static const double SIDES[] = {0.25, 0.5, 1, 1, 2, 16};
   double sum = 0, shortest = INFINITY;
-  g->dim = 1 + random_below(rng, MAX_K);
+  g->dim = 1 + random_below(rng, COLUMNS);
   for (uint32_t d = 0; d < g->dim; d++) {
     g->min[d] = g->low[d] = 0;
     g->max[d] = g->high[d] = 0.5 + random_unit(rng);
@@ -380,12 +419,31 @@ static void test_inside_exists(void **state) {
   assert_int_equal(stencil.n_steps, 9); /* 4 rows of cells either way, and the own one */
 }
 
+/* Four directions: cells across which sizes are twice their side, and what lies beside them. */
+static void test_slanted_inside_exists(void **state) {
+  (void)state;
+  static kith_stencil stencil;
+  const double min[4] = {-2, -2, -2, -2}, max[4] = {4, 4, 4, 4};
+  kith_predicate predicate = kith_predicate_of(KITH_NORM_1, 0.1, 4);
+  kith_grid_spec spec = {
+      .k = 4, .dims = {0, 1, 2, 3}, .row_side = 0.25, .x_side = 0.125, .slanted = 4, .dim = 4};
+  spec.low = spec.min = min;
+  spec.high = spec.max = max;
+  kith_grid grid;
+  kith_grid_make(&grid, &spec, &predicate);
+  assert_true(kith_stencil_make(&stencil, &grid, &spec, &predicate));
+  assert_true(stencil.steps[stencil.own].x_inside >= 6);
+  assert_int_equal(stencil.n_steps, 9 * 9 * 9); /* a cube: nothing of it is too far away */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_grid),
       cmocka_unit_test(test_wrapping_grid),
       cmocka_unit_test(test_wrapping_grid_of_floats),
       cmocka_unit_test(test_inside_exists),
+      cmocka_unit_test(test_slanted_grid),
+      cmocka_unit_test(test_slanted_inside_exists),
   };
   return cmocka_run_group_tests_name("grid", tests, NULL, NULL);
 }

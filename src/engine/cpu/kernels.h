@@ -7,6 +7,7 @@
 #define KITH_ENGINE_CPU_KERNELS_H
 
 #include "base/context.h"
+#include "space/directions.h"
 #include "space/lattice.h"
 
 enum {
@@ -78,6 +79,7 @@ typedef struct kith_sieve {
   size_t from_stride;
   uint32_t n;
   const double *origin; /* of staged coordinates, if they come from doubles */
+  bool slanted;         /* the box is one along directions (space/directions.h), in norm 1 */
   float *low, *high;    /* the box, per dimension, as staged */
   float limit;          /* candidates whose size beside the box, in float, exceeds this are dropped */
   float *to;            /* coordinate c of the k-th kept one to [c * to_stride + k] */

@@ -102,17 +102,59 @@ INLINE vf sieve_load(const kith_sieve *sieve, uint32_t c, uint32_t i, bool is_f6
                 : vf_load((const float *)sieve->from + at);
 }
 
+/* Two columns become their sum and their difference, and all columns the directions of their groups. */
+INLINE void add_and_subtract(vf *a, vf *b) {
+  vf sum = vf_add(*a, *b);
+  *b = vf_sub(*a, *b);
+  *a = sum;
+}
+INLINE void slant(vf *x, uint32_t dim) {
+  uint32_t c = 0;
+  for (; c + KITH_GROUP <= dim; c += KITH_GROUP) {
+    add_and_subtract(&x[c], &x[c + 1]);
+    add_and_subtract(&x[c + 2], &x[c + 3]);
+    add_and_subtract(&x[c], &x[c + 2]);
+    add_and_subtract(&x[c + 1], &x[c + 3]);
+  }
+  if (c + 2 <= dim)
+    add_and_subtract(&x[c], &x[c + 1]);
+}
+
+INLINE vf beyond_box(const kith_sieve *sieve, uint32_t c, vf x) {
+  return vf_sub(x, vf_min(vf_max(x, vf_set(sieve->low[c])), vf_set(sieve->high[c])));
+}
+
+/* The size of the difference from a box along directions, at least. */
+INLINE vf size_beyond_slanted(const kith_sieve *sieve, uint32_t dim, const vf *x) {
+  vf y[KITH_SLANT_TO];
+  vf sum = vf_set(0);
+  vf largest = vf_set(0);
+  for (uint32_t c = 0; c < dim; c++)
+    y[c] = x[c];
+  slant(y, dim);
+  for (uint32_t c = 0; c < dim; c++) {
+    bool begins = c == kith_group_begin(dim, c);
+    vf t = beyond_box(sieve, c, y[c]);
+    sum = begins ? vf_add(sum, largest) : sum;
+    largest = begins ? vf_abs(t) : vf_max_abs(largest, t);
+  }
+  return vf_add(sum, largest);
+}
+
 /* Which of LANES candidates are near the box. The distance in a dimension is that from the coordinate to
  * itself, clamped to the box. Keeps the coordinates in x, if they are few enough for the registers. */
-INLINE uint32_t sieve_mask(const kith_sieve *sieve, uint32_t i, uint32_t dim, bool is_f64, vf *x) {
+INLINE uint32_t sieve_mask(const kith_sieve *sieve, uint32_t i, uint32_t dim, bool is_f64, bool slanted,
+                           vf *x) {
   vf sum = vf_set(0);
   for (uint32_t c = 0; c < dim; c++) {
     vf value = sieve_load(sieve, c, i, is_f64);
-    vf t = vf_sub(value, vf_min(vf_max(value, vf_set(sieve->low[c])), vf_set(sieve->high[c])));
-    sum = vf_size_add(sum, t);
+    if (!slanted)
+      sum = vf_size_add(sum, beyond_box(sieve, c, value));
     if (dim <= KITH_KERNEL_DIMS)
       x[c] = value;
   }
+  if (slanted)
+    sum = size_beyond_slanted(sieve, dim, x);
   return vf_mask_le(sum, vf_set(sieve->limit));
 }
 
@@ -121,12 +163,12 @@ static inline uint32_t lanes_left(uint32_t i, uint32_t n) {
   return n - i < LANES ? (1U << (n - i)) - 1 : UINT32_MAX;
 }
 
-INLINE uint32_t sieve_body(const kith_sieve *shared, uint32_t dim, bool is_f64) {
+INLINE uint32_t sieve_loop(const kith_sieve *shared, uint32_t dim, bool is_f64, bool slanted) {
   const kith_sieve sieve = *shared; /* a copy of its own, which the stores below cannot change */
   uint32_t kept = 0;
   for (uint32_t i = 0; i < sieve.n; i += LANES) {
     vf x[KITH_KERNEL_DIMS];
-    uint32_t mask = sieve_mask(&sieve, i, dim, is_f64, x) & lanes_left(i, sieve.n);
+    uint32_t mask = sieve_mask(&sieve, i, dim, is_f64, slanted, x) & lanes_left(i, sieve.n);
     if (!mask && dim > KITH_KERNEL_DIMS) /* for few dimensions a wrong guess would cost more than it saves */
       continue;
     vorder order = v_order(mask);
@@ -140,6 +182,12 @@ INLINE uint32_t sieve_body(const kith_sieve *shared, uint32_t dim, bool is_f64) 
     kept += (uint32_t)__builtin_popcount(mask);
   }
   return kept;
+}
+
+INLINE uint32_t sieve_body(const kith_sieve *sieve, uint32_t dim, bool is_f64, bool may_slant) {
+  may_slant = may_slant && KERNEL_NORM == KITH_NORM_1;
+  return may_slant && sieve->slanted ? sieve_loop(sieve, dim, is_f64, true)
+                                     : sieve_loop(sieve, dim, is_f64, false);
 }
 
 /* Adds columns [begin, end) of one query against LANES candidates. */
@@ -542,7 +590,7 @@ INLINE void fill_exact_body(const kith_tile *tile, kith_rows *rows, uint32_t dim
     fill_exact_body(tile, rows, DIMENSION(D), IS_F64, false);                                                  \
   }                                                                                                            \
   static uint32_t sieve_##TYPE##_##D(const kith_sieve *sieve, uint32_t dim) {                                  \
-    return sieve_body(sieve, (D) ? (D) : dim, IS_F64);                                                         \
+    return sieve_body(sieve, (D) ? (D) : dim, IS_F64, (D) >= KITH_SLANT_FROM);                                 \
   }
 #define MAKE(D)                                                                                                \
   static bool count_##D(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs) {             \

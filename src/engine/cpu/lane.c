@@ -116,23 +116,50 @@ void kith_lane_stage_queries(kith_lane *lane) {
     }
 }
 
+/* The box around the staged queries. */
+static void bound_columns(kith_lane *lane) {
+  for (uint32_t c = 0; c < lane->tile.dim; c++)
+    lane->table->bounds((const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES, lane->tile.n_queries,
+                        &lane->sieve.low[c], &lane->sieve.high[c]);
+}
+
+/* The same along directions. */
+static void bound_directions(kith_lane *lane) {
+  uint32_t n = lane->tile.n_queries;
+  const float *columns = lane->query_coords;
+  for (uint32_t d = 0; d < lane->tile.dim; d++) {
+    kith_direction along = kith_direction_of(lane->tile.dim, d, true);
+    float values[KITH_TILE_QUERIES] = {0};
+    for (uint32_t i = 0; i < along.n; i++) {
+      const float *column = columns + (along.first + i) * (size_t)KITH_TILE_QUERIES;
+      float sign = along.minus >> i & 1 ? -1 : 1;
+      for (uint32_t q = 0; q < n; q++)
+        values[q] += sign * column[q];
+    }
+    lane->table->bounds(values, n, &lane->sieve.low[d], &lane->sieve.high[d]);
+  }
+}
+
 /* Decides whether to sieve candidates, and finds the box to sieve by.
  *
  * Let a be a query and b a candidate that belong together, as staged, and y the point of the box nearest to b:
  * then |b_c - y_c| <= |b_c - a_c| in every dimension, as a lies in the box. The sieve computes the size of b -
  * y in float like the filter does that of b - a, and without the limit in the sum. So what is shown for the
  * filter (docs/exactness.md) holds here: rounding lifts the sum to at most limit + band. A second band pays for
- * rounding the limit itself. */
+ * rounding the limit itself. Along directions, whose differences are no larger than those of their columns
+ * together, the largest of each group are added up; sums that make them are rounded, too. */
 void kith_lane_choose_sieve(kith_lane *lane) {
   uint32_t n = lane->tile.n_queries;
   lane->sieves = lane->filter && lane->tile.dim >= SIEVE_DIMS && n >= SIEVE_QUERIES;
   if (!lane->sieves)
     return;
-  for (uint32_t c = 0; c < lane->tile.dim; c++)
-    lane->table->bounds((const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES, n,
-                        &lane->sieve.low[c], &lane->sieve.high[c]);
+  if (lane->slanted > 0)
+    bound_directions(lane);
+  else
+    bound_columns(lane);
   kith_images_open_sieve(lane);
-  lane->sieve.limit = (float)(lane->predicate.limit + 2 * (double)lane->predicate.band);
+  lane->sieve.limit =
+      (float)(lane->predicate.limit + 2 * (double)lane->predicate.band + KITH_SLANT_ROUNDING * lane->slanted);
 }
 
 void kith_lane_begin(kith_lane *lane) {
@@ -166,7 +193,8 @@ void kith_lane_find_box(kith_lane *lane) {
   if (lane->box_known)
     return;
   lane->box_known = true;
-  if (lane->sieves && lane->index_width == sizeof(float)) { /* staged as they are, and their box is known */
+  bool knows = lane->sieves && lane->slanted == 0;
+  if (knows && lane->index_width == sizeof(float)) { /* staged as they are, and their box is known */
     for (uint32_t c = 0; c < index->dim; c++) {
       lane->box[c] = lane->sieve.low[c];
       lane->box[index->dim + c] = lane->sieve.high[c];

@@ -63,6 +63,7 @@ typedef struct kith_lane {
   uint32_t *candidate_ids;
   uint32_t *candidate_positions; /* of the staged candidates, if needed */
   bool sieves;                   /* candidates far from the box around the tile's queries are not staged */
+  double slanted;                /* of the grid: this box is one along directions; 0: along columns */
   kith_sieve sieve;              /* by this box; what differs from run to run is set when a run is staged */
   double *box;                   /* around the tile's queries, exactly: low[dim], high[dim]; */
   bool box_known;                /* made when it is needed */

@@ -102,6 +102,7 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
       .sort_items = (uint64_t *)(buffer + layout.sort_items),
       .id_window = task->candidates->id_end,
       .capacity = kith_lane_capacity(dim)};
+  lane->slanted = task->stencil ? task->candidates->grid->slanted : 0;
   lane->tile = (kith_tile){.dim = dim,
                            .stride = layout.stride,
                            .queries = lane->query_coords,
@@ -116,6 +117,7 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
   }
   lane->sieve = (kith_sieve){.from_stride = task->candidates->stride,
                              .origin = lane->origin,
+                             .slanted = lane->slanted > 0,
                              .low = (float *)(buffer + layout.sieve),
                              .high = (float *)(buffer + layout.sieve) + dim,
                              .to_stride = layout.stride};

@@ -144,12 +144,20 @@ tile_list find_wrapping_tiles(kith_cuda_session &session, const tiles &tiles, co
  */
 void make_table(kith_cuda_session &session, const kith_grid &grid, cell_index &index, uint32_t *cells);
 
-/* The key of a point, whose coordinate in dimension c is get(c). */
+/* The coordinate along a direction of a point, whose coordinate in column c is get(c). */
+template <typename F> __host__ __device__ double value_along(const kith_direction &along, F get) {
+  double value = get(along.first);
+  for (uint32_t i = 1; i < along.n; i++)
+    value = kith_direction_add(&along, i, value, get(along.first + i));
+  return value;
+}
+
+/* The key of such a point. */
 template <typename F> __device__ uint64_t key_of(const kith_grid &grid, F get) {
   uint64_t row = 0;
   for (uint32_t j = 1; j < grid.k; j++)
-    row += grid.stride[j] * kith_grid_cell(&grid, j, get(grid.dims[j]));
-  return row << grid.x_bits | kith_grid_cell(&grid, 0, get(grid.dims[0]));
+    row += grid.stride[j] * kith_grid_cell(&grid, j, value_along(grid.along[j], get));
+  return row << grid.x_bits | kith_grid_cell(&grid, 0, value_along(grid.along[0], get));
 }
 
 } // namespace kith_cuda

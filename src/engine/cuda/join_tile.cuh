@@ -203,6 +203,65 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     }
   }
 
+  /* The box along the columns, or along directions if the grid cuts those. */
+  __device__ void bound_staged(float (&x)[D ? D : 1]) {
+    if (is_slanted())
+      slant(x);
+#pragma unroll
+    for (int c = 0; c < D; c++)
+      bound(c, x[c]);
+  }
+
+  /* ---- directions (space/directions.h) ---- */
+
+  static constexpr bool MAY_SLANT = GENERAL && D >= KITH_SLANT_FROM && D <= KITH_SLANT_TO;
+  __device__ bool is_slanted() const {
+    if constexpr (MAY_SLANT)
+      return args.grid.slanted > 0;
+    else
+      return false;
+  }
+
+  __device__ static void add_and_subtract(float &a, float &b) {
+    float sum = a + b;
+    b = a - b;
+    a = sum;
+  }
+
+  /* Columns become the directions of their groups. */
+  __device__ static void slant(float (&x)[D ? D : 1]) {
+    if constexpr (MAY_SLANT) {
+      constexpr int LEFT = D / KITH_GROUP * KITH_GROUP;
+#pragma unroll
+      for (int c = 0; c < LEFT; c += KITH_GROUP) {
+        add_and_subtract(x[c], x[c + 1]);
+        add_and_subtract(x[c + 2], x[c + 3]);
+        add_and_subtract(x[c], x[c + 2]);
+        add_and_subtract(x[c + 1], x[c + 3]);
+      }
+      if constexpr (LEFT + 2 <= D)
+        add_and_subtract(x[LEFT], x[LEFT + 1]);
+    }
+  }
+
+  /* The least size of the difference from the box, less the limit. */
+  __device__ float beyond_slanted_box(const float *x) const {
+    float y[D ? D : 1];
+    float s = args.predicate.minus_limit;
+    float largest = 0;
+#pragma unroll
+    for (int c = 0; c < D; c++)
+      y[c] = x[c];
+    slant(y);
+#pragma unroll
+    for (int c = 0; c < D; c++) {
+      bool begins = c == (int)kith_group_begin(D, c);
+      s = begins ? s + largest : s;
+      largest = fmaxf(begins ? 0 : largest, fmaxf(memory.low[c] - y[c], y[c] - memory.high[c]));
+    }
+    return s + largest;
+  }
+
   __device__ void narrow(double square) {
 #pragma unroll
     for (int step = 16; step; step /= 2)
@@ -273,15 +332,17 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
         memory.origin[lane] = is_relative() ? (double)query(begin)[lane] : 0;
       __syncwarp();
       double size = 0;
+      float staged[D];
 #pragma unroll
       for (int c = 0; c < D; c++) {
         double x = (double)from[c] - memory.origin[c];
         size = kith_norm_add(args.predicate.norm, size, x);
+        staged[c] = (float)x;
         if (lane < G) /* far from candidates, and from those that are not there: at +INFINITY */
           memory.queries[lane * padded<D> + c] = is_query ? (float)x : -INFINITY;
-        if (PRUNES)
-          bound(c, (float)x);
       }
+      if (PRUNES)
+        bound_staged(staged);
       choose_band(size);
     }
     __syncwarp();
@@ -307,6 +368,8 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     if (margin > 0)
       band = (float)((double)band * (1 + 0x1p-20) + 2 * margin);
     prune_band = (float)predicate.limit * 0x1p-20f + (is_relative() ? 3 * band : 0);
+    if (is_slanted())
+      prune_band += (float)(KITH_SLANT_ROUNDING * args.grid.slanted);
   }
 
   __device__ void enter(uint32_t tile) {
@@ -721,6 +784,8 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
   __device__ float beyond_box_in_norm(const float *x) const {
     if (args.predicate.norm == KITH_NORM_2)
       return beyond_box(x);
+    if (is_slanted())
+      return beyond_slanted_box(x);
     bool sums = args.predicate.norm == KITH_NORM_1;
     float s = sums ? args.predicate.minus_limit : 0;
 #pragma unroll

@@ -127,7 +127,7 @@ struct sample_question {
   const double *points, *queries; /* rows of dim doubles */
   uint32_t n_points, n_queries, dim;
   uint32_t n_dims;
-  uint32_t dims[KITH_GRID_DIMS];
+  kith_direction along[KITH_GRID_DIMS];
   double inverse_reach;
   double half_widths[N_SIDES];
   kith_norm norm;
@@ -148,7 +148,8 @@ __global__ void count_candidates(sample_question question, unsigned *counts) {
     const double *point = question.points + (uint64_t)p * question.dim;
     int side = 0;
     for (uint32_t j = 0; j < question.n_dims && side < N_SIDES; j++) {
-      double u = fabs(query[question.dims[j]] - point[question.dims[j]]) * question.inverse_reach;
+      double u = fabs(value_along(question.along[j], [&](uint32_t c) { return query[c] - point[c]; })) *
+                 question.inverse_reach;
       if (j == 0 && u > 1)
         break;
       while (j > 0 && side < N_SIDES && u > question.half_widths[side])
@@ -176,33 +177,92 @@ struct shape {
   double window;  /* their windows together, for a query of no extent */
   double inside;  /* of which accepted untested, if all dimensions are cut */
   double accepts; /* rows that accept anything */
+  double balls[KITH_GRID_DIMS +
+               1]; /* volumes of what is within reach of a point, in so many of the k dimensions */
 };
 
-/* What a size of at most 1 leaves for one more dimension, given that of the others. */
-double room_beside(kith_norm norm, double size) {
-  return norm == KITH_NORM_2 ? sqrt(1 - size) : norm == KITH_NORM_1 ? 1 - size : 1;
+/* How sizes add up: in a norm, along columns, or in norm 1 along the directions of so many columns. */
+struct metric {
+  kith_norm norm;
+  uint32_t slanted; /* columns; 0: none, dimensions are columns */
+
+  uint32_t group_of(uint32_t j) const { return slanted ? kith_group_begin(slanted, j) : j; }
+};
+
+/* What a size of at most 1 leaves along the first dimension, for differences along the other k - 1; negative:
+ * nothing. `most`: for all pairs with such differences or smaller ones. */
+double room_beside(const metric &metric, uint32_t k, const double *apart, bool most) {
+  if (!metric.slanted) {
+    double size = 0;
+    for (uint32_t j = 1; j < k; j++)
+      size = kith_norm_add(metric.norm, size, apart[j]);
+    kith_norm norm = metric.norm;
+    bool none = most ? size >= 1 : size > 1;
+    return none ? -1 : norm == KITH_NORM_2 ? sqrt(1 - size) : norm == KITH_NORM_1 ? 1 - size : 1;
+  }
+  double largest[KITH_SLANT_TO] = {};
+  double sum[KITH_SLANT_TO] = {};
+  for (uint32_t j = 1; j < k; j++) {
+    uint32_t g = metric.group_of(j);
+    largest[g] = fmax(largest[g], apart[j]);
+    sum[g] += apart[j];
+  }
+  double room = 1;
+  for (uint32_t g = 1; g < KITH_SLANT_TO; g++)
+    room -= most ? fmax(largest[g], sum[g] / 2) : largest[g];
+  if (largest[0] > room)
+    return -1;
+  return most ? fmin(room, 2 * room - sum[0]) : room;
 }
 
-shape measure(kith_norm norm, uint32_t k, double side) {
+/* The volume of the unit ball in some of the dimensions: along directions that of a group is a cube, and groups
+ * share a size of 1. */
+double ball_volume(const metric &metric, uint32_t dims) {
+  constexpr double BALLS[][KITH_GRID_DIMS + 1] = {
+      {1, 2, 3.1416, 4.1888, 4.9348, 5.2638, 5.1677, 4.7248, 4.0587},
+      {1, 2, 2, 1.3333, 0.66667, 0.26667, 0.088889, 0.025397, 0.0063492},
+      {1, 2, 4, 8, 16, 32, 64, 128, 256}};
+  if (!metric.slanted)
+    return BALLS[metric.norm][__builtin_popcount(dims)];
+  double volume = 1;
+  uint32_t in_group[KITH_SLANT_TO] = {};
+  for (uint32_t j = 0, m = 0; j < KITH_SLANT_TO; j++)
+    if (dims >> j & 1)
+      volume *= 2.0 * ++in_group[metric.group_of(j)] / ++m;
+  return volume;
+}
+
+/* The same in m of k dimensions, on average. */
+void measure_balls(const metric &metric, uint32_t k, double *balls) {
+  double choices[KITH_GRID_DIMS + 1] = {};
+  for (uint32_t dims = 0; dims < 1U << k; dims++) {
+    int m = __builtin_popcount(dims);
+    balls[m] += ball_volume(metric, dims);
+    choices[m]++;
+  }
+  for (uint32_t m = 0; m <= k; m++)
+    balls[m] /= choices[m];
+}
+
+shape measure(const metric &metric, uint32_t k, double side) {
   int reach = (int)ceil(1 / side);
   shape shape{};
+  measure_balls(metric, k, shape.balls);
   std::vector<int> offset(k, -reach);
   for (;;) {
-    double near = 0;
-    double far = 0;
+    double near[KITH_GRID_DIMS];
+    double far[KITH_GRID_DIMS];
     for (uint32_t j = 1; j < k; j++) {
       double apart = abs(offset[j]);
-      near = kith_norm_add(norm, near, apart > 1 ? (apart - 1) * side : 0);
-      far = kith_norm_add(norm, far, (apart + 1) * side);
+      near[j] = apart > 1 ? (apart - 1) * side : 0;
+      far[j] = (apart + 1) * side;
     }
-    if (near <= 1) {
-      shape.steps++;
-      shape.window += 2 * room_beside(norm, near);
-      if (far < 1) {
-        shape.inside += 2 * room_beside(norm, far);
-        shape.accepts++;
-      }
-    }
+    double room = room_beside(metric, k, near, false);
+    double inside = room_beside(metric, k, far, true);
+    shape.steps += room >= 0;
+    shape.window += 2 * fmax(room, 0);
+    shape.accepts += inside > 0;
+    shape.inside += 2 * fmax(inside, 0);
     uint32_t j = 1;
     for (; j < k && offset[j] == reach; j++)
       offset[j] = -reach;
@@ -217,19 +277,27 @@ double rows_of(uint32_t k, double side) { return pow(2 * ceil(1 / side) + 1, k -
 enum { MAX_ROWS = KITH_STENCIL_MAX };
 
 /* The shapes of all choices; made once. */
-std::vector<shape> measure_all(kith_norm norm) {
+std::vector<shape> measure_all(metric metric) {
   std::vector<shape> made(KITH_GRID_DIMS * N_SIDES);
-  for (uint32_t k = 1; k <= KITH_GRID_DIMS; k++)
+  uint32_t most = metric.slanted ? metric.slanted : KITH_GRID_DIMS;
+  for (uint32_t k = 1; k <= most; k++)
     for (int s = 0; s < N_SIDES; s++)
       if (rows_of(k, SIDES[s]) <= MAX_ROWS)
-        made[(k - 1) * N_SIDES + s] = measure(norm, k, SIDES[s]);
+        made[(k - 1) * N_SIDES + s] = measure(metric, k, SIDES[s]);
   return made;
 }
 
-const shape &shape_of(kith_norm norm, uint32_t k, int s) {
-  static const std::vector<shape> all[] = {measure_all(KITH_NORM_2), measure_all(KITH_NORM_1),
-                                           measure_all(KITH_NORM_MAX)};
-  return all[norm][(k - 1) * N_SIDES + s];
+const std::vector<shape> &slanted_shapes(uint32_t dim) {
+  static const std::vector<shape> all[] = {measure_all({KITH_NORM_1, 4}), measure_all({KITH_NORM_1, 5}),
+                                           measure_all({KITH_NORM_1, 6}), measure_all({KITH_NORM_1, 7}),
+                                           measure_all({KITH_NORM_1, 8})};
+  return all[dim - KITH_SLANT_FROM];
+}
+
+const std::vector<shape> &shapes_of(const metric &metric) {
+  static const std::vector<shape> all[] = {measure_all({KITH_NORM_2, 0}), measure_all({KITH_NORM_1, 0}),
+                                           measure_all({KITH_NORM_MAX, 0})};
+  return metric.slanted ? slanted_shapes(metric.slanted) : all[metric.norm];
 }
 
 struct option {
@@ -251,7 +319,7 @@ constexpr double COST_WRAP = 2;  /* to which finding runs costs so much more tha
 
 struct setting {
   uint32_t dim;
-  kith_norm norm;
+  struct metric metric;
   bool accepts;      /* pairs may be accepted untested */
   bool counts;       /* nothing but a total is asked for, */
   bool once;         /* and of the stencil only the half that comes after the query is looked at */
@@ -260,20 +328,15 @@ struct setting {
 };
 
 /* The share of the stencil that lies within the reach of a box around a tile: its sides in the k cut dimensions
- * are those of the cells, and `length` along the rows. Volumes by Steiner's formula, from those of the unit
- * ball in 0 to 8 dimensions. */
-double near_share(kith_norm norm, uint32_t k, double side, double length, const shape &shape) {
-  constexpr double BALLS[][KITH_GRID_DIMS + 1] = {
-      {1, 2, 3.1416, 4.1888, 4.9348, 5.2638, 5.1677, 4.7248, 4.0587},
-      {1, 2, 2, 1.3333, 0.66667, 0.26667, 0.088889, 0.025397, 0.0063492},
-      {1, 2, 4, 8, 16, 32, 64, 128, 256}};
+ * are those of the cells, and `length` along the rows. Volumes by Steiner's formula. */
+double near_share(uint32_t k, double side, double length, const shape &shape) {
   double products[KITH_GRID_DIMS + 1] = {1}; /* elementary symmetric polynomials of the sides */
   for (uint32_t j = 0; j < k; j++)
     for (uint32_t m = j + 1; m >= 1; m--)
       products[m] += products[m - 1] * (j == 0 ? length : side);
   double near = 0;
   for (uint32_t m = 0; m <= k; m++)
-    near += BALLS[norm][m] * products[k - m];
+    near += shape.balls[m] * products[k - m];
   double all = (shape.window + shape.steps * length) * pow(side, k - 1);
   return std::min(near / all, 1.0);
 }
@@ -282,7 +345,7 @@ double near_share(kith_norm norm, uint32_t k, double side, double length, const 
  * stencil's rows. For a table everything is done twice: to count, and to fill. */
 option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double window) {
   double side = SIDES[s];
-  const shape &shape = shape_of(setting.norm, k, s);
+  const shape &shape = shapes_of(setting.metric)[(k - 1) * N_SIDES + s];
   double per_reach = std::max(window / rows_of(k, side) / 2, 1e-9);
   double in_row = std::max(per_reach * setting.row_length, 1.0);
   double queries = in_row / ceil(in_row / most);
@@ -293,7 +356,7 @@ option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double wi
   double inside = accepts ? per_reach * std::max(shape.inside - shape.accepts * span, 0.0) : 0;
   double loaded = per_reach * (shape.window + shape.steps * span) - inside;
   bool sieves = setting.dim <= 8 && prunes(setting.dim);
-  double tested = loaded * (sieves ? near_share(setting.norm, k, side, length, shape) : 1);
+  double tested = loaded * (sieves ? near_share(k, side, length, shape) : 1);
   double load =
       COST_LOAD + (2 + COST_TURN * setting.border) * setting.dim + (sieves ? 5 * setting.dim + 10 : 0);
   double find = ceil(shape.steps / 32) * COST_FIND * (1 + COST_WRAP * setting.border);
@@ -320,8 +383,9 @@ struct planner {
   const kith_cuda_spec &spec;
   view a, b;
   uint32_t dim;
-  std::vector<double> min, max, low, high;
-  std::vector<uint32_t> columns; /* those of largest variance first, unless REORDER is off */
+  std::vector<double> min, max;               /* of the columns, */
+  std::vector<double> least, most, low, high; /* and of the dimensions that a grid may cut */
+  std::vector<uint32_t> columns;              /* those of largest variance first, unless REORDER is off */
   uint32_t n_sample, n_queries;
   buffer<double> points, queries;
   const double *spread; /* some rows of the sample, in pinned memory */
@@ -335,7 +399,10 @@ struct planner {
   void look(uint64_t invalid[2]);
   void look_at(const view &points, const char *name, uint64_t *invalid);
   void draw();
-  void rank_dimensions();
+  void choose_dimensions();
+  kith_direction direction(uint32_t d) const { return kith_direction_of(dim, d, grid_spec.slanted > 0); }
+  double spread_along(size_t row, const kith_direction &along) const;
+  std::vector<uint32_t> rank_dimensions() const;
   void choose_box();
   std::vector<double> candidates();
   option choose(const std::vector<double> &counts, uint32_t least_dims, double border);
@@ -430,38 +497,71 @@ void planner::draw() {
         "sample");
 }
 
-/* Puts the columns of largest variance first (REORDER), or leaves them as they are; the grid may cut the first.
- */
-void planner::rank_dimensions() {
+double planner::spread_along(size_t row, const kith_direction &along) const {
+  return value_along(along, [&](uint32_t c) { return spread[row * dim + c]; });
+}
+
+/* Puts the dimensions of largest variance first (REORDER), or leaves them as they are. */
+std::vector<uint32_t> planner::rank_dimensions() const {
   size_t rows = n_spread;
   std::vector<std::pair<double, uint32_t>> ranked;
-  for (uint32_t c = 0; c < dim; c++) {
+  for (uint32_t d = 0; d < dim; d++) {
+    kith_direction along = direction(d);
     double mean = 0;
     double square = 0;
     for (size_t r = 0; r < rows; r++)
-      mean += spread[r * dim + c] / (double)rows;
-    for (size_t r = 0; r < rows; r++)
-      square += (spread[r * dim + c] - mean) * (spread[r * dim + c] - mean) * 0x1p-100;
-    ranked.push_back({-square, c});
+      mean += spread_along(r, along) / (double)rows;
+    for (size_t r = 0; r < rows; r++) {
+      double apart = spread_along(r, along) - mean;
+      square += apart * apart * 0x1p-100;
+    }
+    ranked.push_back({-square, d});
   }
   if (!spec.no_reorder)
     std::sort(ranked.begin(), ranked.end());
-  for (const auto &column : ranked)
-    columns.push_back(column.second);
+  std::vector<uint32_t> dims;
+  for (const auto &dimension : ranked)
+    dims.push_back(dimension.second);
+  return dims;
+}
+
+/* What no point's coordinates add up to more than, if the grid is to cut directions; 0: it cuts columns. */
+double find_slanted(const kith_cuda_spec &spec, const std::vector<double> &min,
+                    const std::vector<double> &max) {
+  uint32_t dim = (uint32_t)min.size();
+  bool may = spec.predicate.norm == KITH_NORM_1 && dim >= KITH_SLANT_FROM && dim <= KITH_SLANT_TO &&
+             std::isfinite(spec.predicate.reach);
+  double sum = 0;
+  for (uint32_t c = 0; may && c < dim; c++)
+    sum += fmax(fabs(min[c]), fabs(max[c]));
+  return sum <= KITH_SLANT_REACHES * spec.predicate.reach ? sum : 0;
+}
+
+/* Columns or directions; the grid may cut the first of them. */
+void planner::choose_dimensions() {
+  columns = rank_dimensions();
+  grid_spec.slanted = find_slanted(spec, min, max);
   grid_spec.k = std::min<uint32_t>(dim, KITH_GRID_DIMS);
-  std::copy(columns.begin(), columns.begin() + grid_spec.k, grid_spec.dims);
+  std::vector<uint32_t> dims = grid_spec.slanted > 0 ? rank_dimensions() : columns;
+  std::copy(dims.begin(), dims.begin() + grid_spec.k, grid_spec.dims);
+  least.resize(dim);
+  most.resize(dim);
+  for (uint32_t d = 0; d < dim; d++) {
+    kith_direction along = direction(d);
+    kith_direction_bounds(&along, min.data(), max.data(), &least[d], &most[d]);
+  }
 }
 
 /* Far outliers and heavy tails would be most of the box: it is cut evenly without them. */
 void planner::choose_box() {
-  low = min;
-  high = max;
+  low = least;
+  high = most;
   size_t rows = n_spread;
   std::vector<double> column(rows);
   for (uint32_t j = 0; rows > 0 && j < grid_spec.k; j++) {
     uint32_t d = grid_spec.dims[j];
     for (size_t r = 0; r < rows; r++)
-      column[r] = spread[r * dim + d];
+      column[r] = spread_along(r, direction(d));
     std::nth_element(column.begin(), column.begin() + rows / 4, column.end());
     double first = column[rows / 4];
     size_t last = rows - 1 - rows / 4;
@@ -492,7 +592,8 @@ std::vector<double> planner::candidates() {
   question.limit = spec.predicate.limit;
   for (int s = 0; s < N_SIDES; s++)
     question.half_widths[s] = half_width(SIDES[s]);
-  memcpy(question.dims, grid_spec.dims, sizeof question.dims);
+  for (uint32_t j = 0; j < n_dims; j++)
+    question.along[j] = direction(grid_spec.dims[j]);
   question.inverse_reach = 1 / spec.predicate.reach;
   if (n_queries && n_sample)
     count_candidates<<<n_queries, THREADS, 0, session.stream>>>(question, device.get());
@@ -528,7 +629,7 @@ option planner::choose(const std::vector<double> &counts, uint32_t least_dims, d
   uint32_t d = grid_spec.dims[0];
   double row_length = std::max((high[d] - low[d]) / spec.predicate.reach, 1.0);
   setting setting{dim,
-                  spec.predicate.norm,
+                  {spec.predicate.norm, grid_spec.slanted > 0 ? dim : 0},
                   !spec.limits && !has_ties(spec),
                   spec.counts != 0,
                   meets_once(spec),
@@ -571,8 +672,8 @@ void planner::make_grid(grid_plan &plan, const option &chosen, const double *per
   made.x_side = chosen.x_side;
   made.low = low.data();
   made.high = high.data();
-  made.min = min.data();
-  made.max = max.data();
+  made.min = least.data();
+  made.max = most.data();
   made.period = period;
   made.floats = !a.is_f64 && !b.is_f64;
   made.dim = dim;
@@ -638,7 +739,7 @@ grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, cons
                     uint64_t invalid[2]) {
   planner planner(session, spec, a, b);
   planner.look(invalid);
-  planner.rank_dimensions();
+  planner.choose_dimensions();
   planner.choose_box();
   std::vector<double> counts = planner.candidates();
   option best = spec.kernel == KITH_KERNEL_POINT ? planner.choose_point(counts) : planner.choose(counts, 1, 0);
