@@ -54,23 +54,39 @@ static void read_column(const build *b, uint32_t column, const uint64_t *items, 
     values[i] = kith_wrap_nearby(values[i], side);
 }
 
-/* Their coordinates along grid dimension j, n <= BLOCK. */
-static void read_along(const build *b, uint32_t j, const uint64_t *items, uint32_t n, double *values) {
+/* The columns of a group, of the n <= BLOCK points of a block, while directions of it are asked for. */
+typedef struct group_columns {
+  uint32_t first, n; /* n is 0: none yet */
+  double values[KITH_GROUP][BLOCK];
+} group_columns;
+
+/* Their coordinates along grid dimension j. */
+static const double *read_along(const build *b, uint32_t j, const uint64_t *items, uint32_t n,
+                                group_columns *group, double *values) {
   const kith_direction *along = &b->grid->along[j];
-  read_column(b, along->first, items, n, values);
-  for (uint32_t i = 1; i < along->n; i++) {
-    double column[BLOCK];
-    read_column(b, along->first + i, items, n, column);
-    for (uint32_t p = 0; p < n; p++)
-      values[p] = kith_direction_add(along, i, values[p], column[p]);
+  if (group->n == 0 || group->first != along->first) {
+    group->first = along->first;
+    group->n = along->n;
+    for (uint32_t i = 0; i < along->n; i++)
+      read_column(b, along->first + i, items, n, group->values[i]);
   }
+  if (along->n == 1)
+    return group->values[0];
+  memset(values, 0, n * sizeof *values);
+  for (uint32_t i = 0; i < along->n; i++) {
+    double sign = along->minus >> i & 1 ? -1 : 1;
+    for (uint32_t p = 0; p < n; p++)
+      values[p] += sign * group->values[i][p];
+  }
+  return values;
 }
 
 /* Their cells in grid dimension j, n <= BLOCK. */
-static void find_cells(const build *b, uint32_t j, const uint64_t *items, uint32_t n, uint32_t *cells) {
+static void find_cells(const build *b, uint32_t j, const uint64_t *items, uint32_t n, group_columns *group,
+                       uint32_t *cells) {
   const kith_grid *grid = b->grid;
-  double values[BLOCK];
-  read_along(b, j, items, n, values);
+  double along[BLOCK];
+  const double *values = read_along(b, j, items, n, group, along);
   if (grid->tails[j]) {
     for (uint32_t i = 0; i < n; i++)
       cells[i] = kith_grid_cell(grid, j, values[i]);
@@ -92,13 +108,15 @@ static void find_keys(const build *b, const uint64_t *items, uint32_t n, uint64_
   const kith_grid *grid = b->grid;
   uint64_t rows[BLOCK] = {0};
   uint32_t cells[BLOCK];
+  group_columns group;
+  group.n = 0;
   for (uint32_t j = 1; j < grid->k; j++) {
-    find_cells(b, j, items, n, cells);
+    find_cells(b, j, items, n, &group, cells);
     uint64_t stride = grid->stride[j];
     for (uint32_t i = 0; i < n; i++)
       rows[i] += stride * cells[i];
   }
-  find_cells(b, 0, items, n, cells);
+  find_cells(b, 0, items, n, &group, cells);
   for (uint32_t i = 0; i < n; i++)
     keys[i] = rows[i] << grid->x_bits | cells[i];
 }

@@ -23,10 +23,10 @@ static bool has_many_tests(const kith_estimate *estimate) {
 
 /* Pairs are moved twice; counting and filling would test every pair three times, collecting twice. */
 static bool can_assemble(const kith_join *j, const kith_estimate *estimate) {
-  enum { COLUMNS_PER_PAIR = 1024 };
+  enum { COLUMNS_PER_PAIR = 512 };
   bool needs_images = j->options.distances && j->space.lattice.n > 0;
   return j->engine->lists_pairs && !needs_images &&
-         estimate->tested * j->a->dim > COLUMNS_PER_PAIR * estimate->pairs;
+         estimate->tested * j->a->dim > COLUMNS_PER_PAIR * kith_join_pairs_of_estimate(j, estimate->pairs);
 }
 
 /* Surely no fewer than there are. */

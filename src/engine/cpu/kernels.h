@@ -135,6 +135,9 @@ typedef struct kith_kernel_table {
   void (*order)(uint32_t *ids, double *d2, uint32_t n, uint32_t *ids_copy, double *d2_copy);
   /* The smallest and the largest of n >= 1 values. */
   void (*bounds)(const float *values, uint32_t n, float *low, float *high);
+  /* The columns of n points become the directions of their groups (space/directions.h), in whole cache lines.
+   */
+  void (*slant)(float *columns, size_t stride, uint32_t n, uint32_t dim);
   kith_kernels f32[KITH_KERNEL_DIMS + 1];
   kith_kernels f64[KITH_KERNEL_DIMS + 1];
   kith_kernels folding; /* the filter, for tiles whose image folds differences; any dimension */

@@ -120,6 +120,18 @@ INLINE void slant(vf *x, uint32_t dim) {
     add_and_subtract(&x[c], &x[c + 1]);
 }
 
+/* The same for n points in place. */
+static void slant_columns(float *columns, size_t stride, uint32_t n, uint32_t dim) {
+  for (uint32_t i = 0; i < n; i += LANES) {
+    vf x[KITH_SLANT_TO];
+    for (uint32_t c = 0; c < dim; c++)
+      x[c] = vf_load(columns + c * stride + i);
+    slant(x, dim);
+    for (uint32_t c = 0; c < dim; c++)
+      vf_store(columns + c * stride + i, x[c]);
+  }
+}
+
 INLINE vf beyond_box(const kith_sieve *sieve, uint32_t c, vf x) {
   return vf_sub(x, vf_min(vf_max(x, vf_set(sieve->low[c])), vf_set(sieve->high[c])));
 }
@@ -652,6 +664,7 @@ const kith_kernel_table KERNEL_TABLE = {
     .number = number_lines,
     .order = order_ids,
     .bounds = find_bounds,
+    .slant = slant_columns,
     .f32 = {ENTRY_F32(0), ENTRY_F32(1), ENTRY_F32(2), ENTRY_F32(3), ENTRY_F32(4), ENTRY_F32(5), ENTRY_F32(6),
             ENTRY_F32(7), ENTRY_F32(8)},
     .f64 = {ENTRY_F64(0), ENTRY_F64(1), ENTRY_F64(2), ENTRY_F64(3), ENTRY_F64(4), ENTRY_F64(5), ENTRY_F64(6),

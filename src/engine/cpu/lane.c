@@ -116,28 +116,19 @@ void kith_lane_stage_queries(kith_lane *lane) {
     }
 }
 
-/* The box around the staged queries. */
-static void bound_columns(kith_lane *lane) {
-  for (uint32_t c = 0; c < lane->tile.dim; c++)
-    lane->table->bounds((const float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES, lane->tile.n_queries,
-                        &lane->sieve.low[c], &lane->sieve.high[c]);
-}
-
-/* The same along directions. */
-static void bound_directions(kith_lane *lane) {
-  uint32_t n = lane->tile.n_queries;
+/* The box around the staged queries, along the columns or along directions. */
+static void bound_queries(kith_lane *lane) {
+  uint32_t dim = lane->tile.dim;
   const float *columns = lane->query_coords;
-  for (uint32_t d = 0; d < lane->tile.dim; d++) {
-    kith_direction along = kith_direction_of(lane->tile.dim, d, true);
-    float values[KITH_TILE_QUERIES] = {0};
-    for (uint32_t i = 0; i < along.n; i++) {
-      const float *column = columns + (along.first + i) * (size_t)KITH_TILE_QUERIES;
-      float sign = along.minus >> i & 1 ? -1 : 1;
-      for (uint32_t q = 0; q < n; q++)
-        values[q] += sign * column[q];
-    }
-    lane->table->bounds(values, n, &lane->sieve.low[d], &lane->sieve.high[d]);
+  float directions[KITH_SLANT_TO * KITH_TILE_QUERIES];
+  if (lane->slanted > 0) {
+    memcpy(directions, columns, dim * (size_t)KITH_TILE_QUERIES * sizeof *columns);
+    lane->table->slant(directions, KITH_TILE_QUERIES, lane->tile.n_queries, dim);
+    columns = directions;
   }
+  for (uint32_t c = 0; c < dim; c++)
+    lane->table->bounds(columns + c * (size_t)KITH_TILE_QUERIES, lane->tile.n_queries, &lane->sieve.low[c],
+                        &lane->sieve.high[c]);
 }
 
 /* Decides whether to sieve candidates, and finds the box to sieve by.
@@ -153,10 +144,7 @@ void kith_lane_choose_sieve(kith_lane *lane) {
   lane->sieves = lane->filter && lane->tile.dim >= SIEVE_DIMS && n >= SIEVE_QUERIES;
   if (!lane->sieves)
     return;
-  if (lane->slanted > 0)
-    bound_directions(lane);
-  else
-    bound_columns(lane);
+  bound_queries(lane);
   kith_images_open_sieve(lane);
   lane->sieve.limit =
       (float)(lane->predicate.limit + 2 * (double)lane->predicate.band + KITH_SLANT_ROUNDING * lane->slanted);
