@@ -187,16 +187,34 @@ static double center_on_moved(kith_lane *lane) {
  * never at infinity, where padding is: what the filter adds up must be a number. */
 static float staged(const kith_lane *lane, uint32_t c, double x) {
   const double FARTHEST = 0x1p126;
-  return (float)fmin(fmax((x + lane->shift[c]) - lane->origin[c], -FARTHEST), FARTHEST);
+  double moved = (x + lane->shift[c]) - lane->origin[c];
+  moved = moved < FARTHEST ? moved : FARTHEST; /* unlike fmin, one instruction */
+  return (float)(moved > -FARTHEST ? moved : -FARTHEST);
+}
+
+/* Coordinate c of all queries. */
+static void read_queries(const kith_lane *lane, uint32_t c, double *values) {
+  const kith_index *index = lane->task->queries;
+  const uint32_t *positions = lane->queries.positions;
+  const float *floats = (const float *)index->coords + c * index->stride;
+  const double *doubles = (const double *)index->coords + c * index->stride;
+  uint32_t n = lane->tile.n_queries;
+  if (index->dtype == KITH_F32)
+    for (uint32_t q = 0; q < n; q++)
+      values[q] = (double)floats[positions[q]];
+  else
+    for (uint32_t q = 0; q < n; q++)
+      values[q] = doubles[positions[q]];
 }
 
 /* The queries, moved, as floats. */
 static void stage_moved(kith_lane *lane) {
-  const kith_index *index = lane->task->queries;
   for (uint32_t c = 0; c < lane->tile.dim; c++) {
+    double values[KITH_TILE_QUERIES];
     float *to = (float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES;
+    read_queries(lane, c, values);
     for (uint32_t q = 0; q < lane->tile.n_queries; q++)
-      to[q] = staged(lane, c, coordinate(index, c, lane->queries.positions[q]));
+      to[q] = staged(lane, c, values[q]);
   }
 }
 
@@ -221,9 +239,11 @@ static uint64_t near_along(const kith_lane *lane, uint32_t i, double by) {
   double side = lattice->vector[i][i];
   double reach = lane->predicate.reach * (1 + 0x1p-20) + 0x1p-20 * side;
   uint64_t bits = 0;
+  double values[KITH_TILE_QUERIES];
+  read_queries(lane, lattice->axis[i], values);
   for (uint32_t q = 0; q < lane->tile.n_queries; q++) {
-    double x = coordinate(lane->task->queries, lattice->axis[i], lane->queries.positions[q]) + by;
-    bits |= (uint64_t)(x >= -reach && x <= side + reach) << q;
+    double x = values[q] + by;
+    bits |= (uint64_t)((x >= -reach) & (x <= side + reach)) << q;
   }
   return bits;
 }

@@ -45,8 +45,10 @@ static inline void vu_pack(uint32_t *out, vu a, vorder order) {
   vu_store(out, _mm512_maskz_compress_epi32(order, a));
 }
 static inline vu vu_load(const uint32_t *p) { return _mm512_loadu_si512(p); }
+/* Compared, not shifted: shifts share their port with ranges. */
 static inline vu vu_count_negative(vu count, vf a) {
-  return _mm512_add_epi32(count, _mm512_srli_epi32(_mm512_castps_si512(a), 31));
+  __mmask16 negative = _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_LT_OQ);
+  return _mm512_mask_sub_epi32(count, negative, count, _mm512_set1_epi32(-1));
 }
 static inline uint32_t vu_sum(vu a) { return (uint32_t)_mm512_reduce_add_epi32(a); }
 static inline uint32_t vu_mask_gt(const uint32_t *ids, uint32_t bound) {
