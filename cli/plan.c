@@ -57,8 +57,9 @@ static json_t *plan_json(const kith_plan *plan, const cli_options *options) {
       {"n_queries", json_count(plan->n_queries)}, {"n_candidates", json_count(plan->n_candidates)},
       {"dim", json_count(plan->dim)}, {"metric", json_text(space_metric_name(options))},
       {"index_dims", json_count(plan->index_dims)}, {"dims", dims_json(plan)},
-      {"cell_side", json_number(plan->cell_side)}, {"cell_width", json_number(plan->cell_width)},
-      {"cells", json_count(plan->cells)}, {"rows", json_count(plan->rows)}, {"runs", json_count(plan->runs)},
+      {"directions", json_boolean(plan->directions)}, {"cell_side", json_number(plan->cell_side)},
+      {"cell_width", json_number(plan->cell_width)}, {"cells", json_count(plan->cells)},
+      {"rows", json_count(plan->rows)}, {"runs", json_count(plan->runs)},
       {"algorithm", json_text(plan->algorithm)}, {"kernel", json_text(plan->kernel)},
       {"engine", json_text(plan->engine)}, {"isa", json_text(plan->isa)},
       {"threads", json_count(plan->threads)}, {"pairs", json_number(plan->pairs)},
@@ -89,7 +90,8 @@ static void print_task(const kith_plan *plan, const cli_options *options, FILE *
 }
 
 static void print_dims(const kith_plan *plan, const char *what, FILE *out) {
-  fprintf(out, "index       %s dimension%s ", what, plan->index_dims > 1 ? "s" : "");
+  fprintf(out, "index       %s %s%s ", what, plan->directions ? "direction" : "dimension",
+          plan->index_dims > 1 ? "s" : "");
   for (uint32_t i = 0; i < plan->index_dims && i < 16; i++)
     fprintf(out, "%s%u", i ? ", " : "", plan->dims[i]);
   fprintf(out, "\n");

@@ -440,8 +440,10 @@ typedef struct kith_plan {
   uint64_t n_queries, n_candidates; /* points on each side */
   uint32_t dim;
   uint32_t index_dims;
-  uint32_t dims[8]; /* the indexed dimensions; dims[0] runs along the rows of cells; "ego": the highest first */
-  double cell_side; /* across the rows of cells, in units of the data */
+  uint32_t
+      dims[8]; /* the indexed dimensions; dims[0] runs along the rows of cells; "ego": the highest first. In
+                  the Manhattan metric they may be directions: sums and differences of columns (below) */
+  double cell_side;   /* across the rows of cells, in units of the data */
   double cell_width;  /* along them */
   uint64_t cells;     /* non-empty; 0: no grid, dims[] only order the points */
   uint64_t rows;      /* non-empty rows of cells; 0: "ego" */
@@ -466,6 +468,9 @@ typedef struct kith_plan {
   double seconds_cpu, seconds_cuda, seconds_hybrid;
   double share_cuda;     /* of the candidates, if both share it */
   const char *algorithm; /* "grid", "ego" or "brute" (all with all) */
+  /* 1: dims[] are directions. Columns 0 to 3 have the directions 0 to 3: they are added up with the signs ++++,
+   * +-+-, ++-- and +--+; so have 4 to 7, if there are so many, else ++, +- and +. */
+  int directions;
 } kith_plan;
 
 KITH_API kith_plan kith_plan_init(void);

@@ -60,6 +60,7 @@ static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
   const kith_grid *grid = &j->gpu.grid;
   plan->index_dims = grid->k;
   memcpy(plan->dims, grid->dims, grid->k * sizeof *grid->dims);
+  plan->directions = grid->slanted > 0;
   plan->cell_side = kith_grid_row_side(grid);
   plan->cell_width = grid->side[0];
   plan->cells = j->gpu.cells;
@@ -73,11 +74,11 @@ static void describe_gpu_grid(const kith_join *j, kith_plan *plan) {
     return;
   }
   snprintf(plan->why, sizeof plan->why,
-           "Cut dimensions: %u of %u, those of largest variance, in cells of %.3g eps, and tiles of %u "
+           "Cut %s: %u of %u, those of largest variance, in cells of %.3g eps, and tiles of %u "
            "queries: that "
            "costs least, at %.3g tests a query in a sample.\n",
-           plan->index_dims, plan->dim, plan->cell_side / j->predicate.reach, j->gpu.tile_queries,
-           j->gpu.candidates);
+           plan->directions ? "directions, sums and differences of columns" : "dimensions", plan->index_dims,
+           plan->dim, plan->cell_side / j->predicate.reach, j->gpu.tile_queries, j->gpu.candidates);
 }
 
 static void describe_engine(const kith_join *j, kith_plan *plan) {
@@ -94,6 +95,7 @@ static void describe_engine(const kith_join *j, kith_plan *plan) {
 static void describe_grid(const kith_join *j, kith_plan *plan) {
   plan->index_dims = j->grid.k;
   memcpy(plan->dims, j->grid.dims, j->grid.k * sizeof *plan->dims);
+  plan->directions = j->grid.slanted > 0;
   plan->cell_side = kith_grid_row_side(&j->grid);
   plan->cell_width = j->grid.side[0];
   plan->cells = j->index_b.n_cells;

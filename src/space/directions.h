@@ -21,8 +21,8 @@ enum { KITH_SLANT_FROM = 4, KITH_SLANT_TO = 8, KITH_GROUP = 4 };
 /* Points whose coordinates add up to more than so many reaches keep their columns: rounding would matter. */
 #define KITH_SLANT_REACHES 0x1p16
 
-/* How far one staged direction may be from the truth, beside that sum: twice three roundings of float32, of
- * coordinates that may be twice as large as those of the points; both ends of a difference. */
+/* What rounding may add to differences along directions in float32, in all groups together, beside that sum:
+ * two roundings, of coordinates that are relative to an origin, and so may be twice as large; at both ends. */
 #define KITH_SLANT_ROUNDING 0x1p-20
 
 typedef struct kith_direction {

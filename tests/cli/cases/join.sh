@@ -190,6 +190,7 @@ check 0 '{
   "metric": "euclidean",
   "index_dims": <#>,
   "dims": [<*>],
+  "directions": false,
   "cell_side": <#>,
   "cell_width": <#>,
   "cells": <#>,

@@ -141,6 +141,15 @@ check 3 '' "$(radius "radii.csv: row 2, column 'r' is nan"); --skip-invalid is f
 check 0 '<*>"eps": null,
   "eps_column": "r",<*>' '' bash -c 'printf "x,y,r\n0,0,1\n1,0,2\n" | "$0" join - --eps-column r --json' "$KITH"
 
+# In the Manhattan metric a grid cuts sums and differences of columns.
+kith gen unif --n 2000 --dim 4 --seed 1 -o four.npy 2>/dev/null
+check 0 'task<*>
+space       manhattan
+index       grid over direction<*>Cut directions, sums and differences of columns: <#> of 4,<*>' '' \
+  kith plan join four.npy --eps 0.1 --metric manhattan
+check 0 '<*>"directions": true,<*>' '' kith plan join four.npy --eps 0.1 --metric manhattan --json
+rm -f four.npy
+
 # The plan names the space.
 check 0 'task        count the pairs within 1 in 3 dimensions: 4 points with themselves
 space       euclidean, periodic box 10,10,0
