@@ -73,7 +73,7 @@ enum { KITH_PAIRS_CHUNK = 8190 };
 typedef struct kith_pairs_chunk {
   struct kith_pairs_chunk *next;
   uint64_t n;
-  uint64_t pairs[KITH_PAIRS_CHUNK]; /* positions, query << 32 | candidate; ids, if the engine tells none */
+  uint64_t pairs[KITH_PAIRS_CHUNK]; /* query << 32 | candidate: positions, or ids of an engine without `ids` */
 } kith_pairs_chunk;
 
 typedef struct kith_pairs_found {
@@ -143,13 +143,12 @@ kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kit
 
 void kith_engine_destroy(kith_engine *engine);
 
-/* The chunk of a lane with room for a pair more; NULL: there is no memory for it, and found->overflow says so.
- */
-kith_pairs_chunk *kith_pairs_room(kith_pairs_found *found, uint32_t lane);
-
 /* An empty list for each of so many lanes; false: there is no memory for them. */
 bool kith_pairs_open(kith_context *ctx, uint32_t lanes, kith_pairs_found *found);
 void kith_pairs_release(kith_pairs_found *found);
+
+/* Adds a pair to the list of a lane; where there is no memory for it found->overflow says so. */
+void kith_pairs_add(kith_pairs_found *found, uint32_t lane, uint32_t first, uint32_t second);
 
 /* Room for n blocks of so many positions, from the memory of ctx; KITH_OK, or nothing is allocated. */
 kith_status kith_blocks_allocate(kith_context *ctx, uint32_t n, uint32_t positions, kith_blocks *out);

@@ -13,7 +13,8 @@ bool kith_pairs_open(kith_context *ctx, uint32_t lanes, kith_pairs_found *found)
   return true;
 }
 
-kith_pairs_chunk *kith_pairs_room(kith_pairs_found *found, uint32_t lane) {
+/* The chunk of a lane with room for a pair more; NULL: there is no memory for it. */
+static kith_pairs_chunk *find_room(kith_pairs_found *found, uint32_t lane) {
   kith_pairs_chunk *chunk = found->lists[lane];
   if (chunk && chunk->n < KITH_PAIRS_CHUNK)
     return chunk;
@@ -25,6 +26,12 @@ kith_pairs_chunk *kith_pairs_room(kith_pairs_found *found, uint32_t lane) {
   fresh->next = chunk;
   fresh->n = 0;
   return found->lists[lane] = fresh;
+}
+
+void kith_pairs_add(kith_pairs_found *found, uint32_t lane, uint32_t first, uint32_t second) {
+  kith_pairs_chunk *chunk = find_room(found, lane);
+  if (chunk)
+    chunk->pairs[chunk->n++] = (uint64_t)first << 32 | second;
 }
 
 void kith_pairs_release(kith_pairs_found *found) {

@@ -196,8 +196,7 @@ static double nearest_size(const kith_grid *grid, kith_norm norm, const int16_t 
 /* ---- directions --------------------------------------------------------------------------------------------
  */
 
-/* Differences along the directions of every group but the grid's first one, by the first column of the group.
- */
+/* Differences along all directions but the grid's first, by the first column of their group. */
 typedef struct group_differences {
   double largest[KITH_SLANT_TO], sum[KITH_SLANT_TO];
 } group_differences;

@@ -2,8 +2,8 @@
  *
  * Pairs are of positions of the engine, which lie close together where points do: counting pairs, and spreading
  * them to the rows of both of their points, stays within caches. These rows are in a pool, by position. They
- * are moved to where their ids belong, and sorted: the same for the same input, whatever order the pairs were
- * found in. */
+ * are moved to where their ids belong, and sorted: by id if that is asked for, else by position, as rows are
+ * that are filled. So it is not seen which way was taken, nor in what order pairs were found. */
 #include "ops/join.h"
 
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { ROWS = 256 }; /* finished together */
+enum { ROWS = 256 }; /* of a block */
 
 typedef struct assembly {
   kith_join *j;
@@ -22,6 +22,7 @@ typedef struct assembly {
   uint64_t n_positions;
   uint64_t *begins; /* begins[position + 1]: of its row in the pool */
   uint32_t *pool;
+  uint64_t n_ids; /* in the pool */
 } assembly;
 
 /* Whether a pair has a second row, that of its second position. */
@@ -53,6 +54,11 @@ static uint32_t id_of(const assembly *a, uint64_t position) {
   return a->ids ? a->ids[position] : (uint32_t)position;
 }
 
+/* What a row is sorted by. */
+static uint32_t key_of(const assembly *a, uint64_t position) {
+  return a->j->options.sorted ? id_of(a, position) : (uint32_t)position;
+}
+
 /* Puts the neighbours into the rows of the pool, back to front. */
 static void spread_list(void *argument, uint64_t lane) {
   const assembly *a = argument;
@@ -60,19 +66,38 @@ static void spread_list(void *argument, uint64_t lane) {
     for (uint64_t i = 0; i < chunk->n; i++) {
       uint64_t first = chunk->pairs[i] >> 32;
       uint64_t second = (uint32_t)chunk->pairs[i];
-      a->pool[__atomic_sub_fetch(&a->begins[first + 1], 1, __ATOMIC_RELAXED)] = id_of(a, second);
+      a->pool[__atomic_sub_fetch(&a->begins[first + 1], 1, __ATOMIC_RELAXED)] = key_of(a, second);
       if (has_mirror(a->j, chunk->pairs[i]))
-        a->pool[__atomic_sub_fetch(&a->begins[second + 1], 1, __ATOMIC_RELAXED)] = id_of(a, first);
+        a->pool[__atomic_sub_fetch(&a->begins[second + 1], 1, __ATOMIC_RELAXED)] = key_of(a, first);
     }
 }
 
-/* offsets[id + 1]: where its row begins among the begins << 32 | its length. */
-static void note_rows(const assembly *a, uint64_t pairs) {
-  memset(a->offsets, 0, (a->j->a->n + 1) * sizeof *a->offsets);
-  for (uint64_t i = 0; i < a->n_positions; i++) {
-    uint64_t end = i + 1 < a->n_positions ? a->begins[i + 2] : pairs;
-    a->offsets[id_of(a, i) + (uint64_t)1] = (i + 1) << 32 | (end - a->begins[i + 1]);
+static uint64_t row_begin(const assembly *a, uint64_t position) {
+  return position < a->n_positions ? a->begins[position + 1] : a->n_ids;
+}
+
+/* Puts a block of rows in order, and ids in the place of positions. */
+static void order_rows(void *argument, uint64_t block) {
+  const assembly *a = argument;
+  const kith_kernel_table *table = kith_kernels_for(a->j->ctx->isa, a->j->space.norm);
+  for (uint64_t i = block * ROWS; i < (block + 1) * ROWS && i < a->n_positions; i++) {
+    uint32_t *row = a->pool + row_begin(a, i);
+    uint64_t n = row_begin(a, i + 1) - row_begin(a, i);
+    kith_row_order(table, row, NULL, n);
+    for (uint64_t k = 0; k < n && !a->j->options.sorted; k++)
+      row[k] = id_of(a, row[k]);
   }
+}
+
+/* offsets[id + 1]: where its row begins among the begins << 32 | its length. */
+static void note_rows(const assembly *a) {
+  memset(a->offsets, 0, (a->j->a->n + 1) * sizeof *a->offsets);
+  for (uint64_t i = 0; i < a->n_positions; i++)
+    a->offsets[id_of(a, i) + (uint64_t)1] = (i + 1) << 32 | (row_begin(a, i + 1) - row_begin(a, i));
+}
+
+static void each_rows(assembly *a, uint64_t n, kith_item_fn fn) {
+  kith_each_unless_cancelled(a->j->ctx, (n + ROWS - 1) / ROWS, fn, a);
 }
 
 /* The rows by position, and nothing else that is not needed any more; false: there is no room for that. */
@@ -81,41 +106,37 @@ static bool make_rows(assembly *a) {
   a->begins = kith_alloc(memory, (a->n_positions + 1) * sizeof *a->begins);
   if (!a->begins)
     return false;
-  uint64_t pairs = sum_lengths(a);
-  a->pool = kith_alloc(memory, pairs * sizeof *a->pool);
+  a->n_ids = sum_lengths(a);
+  a->pool = kith_alloc(memory, a->n_ids * sizeof *a->pool);
   if (!a->pool)
     return false;
   kith_each(a->j->ctx, a->found.lanes, spread_list, a);
   kith_pairs_release(&a->found);
-  note_rows(a, pairs);
+  each_rows(a, a->n_positions, order_rows);
+  note_rows(a);
   kith_join_release_index(a->j);
   return true;
 }
 
-static void finish_rows(void *argument, uint64_t block) {
+/* Computes the distances of a block of rows of the table. */
+static void measure_rows(void *argument, uint64_t block) {
   const assembly *a = argument;
-  uint64_t n = a->j->a->n;
-  uint64_t end = (block + 1) * ROWS < n ? (block + 1) * ROWS : n;
-  const kith_row_rules rules = {.table = kith_kernels_for(a->j->ctx->isa, a->j->space.norm),
-                                .space = &a->j->space,
-                                .a = a->j->a,
-                                .b = a->j->b};
-  for (uint64_t i = block * ROWS; i < end; i++) {
+  const kith_join *j = a->j;
+  for (uint64_t i = block * ROWS; i < (block + 1) * ROWS && i < j->a->n; i++) {
     uint64_t at = a->offsets[i];
     kith_row row = {.ids = (uint32_t *)a->table->neighbors + at,
-                    .distances = a->table->distances ? (double *)a->table->distances + at : NULL,
+                    .distances = (double *)a->table->distances + at,
                     .n = a->offsets[i + 1] - at};
-    kith_row_finish(&rules, (uint32_t)i, &row);
+    kith_row_measure(&j->space, j->a, j->b, (uint32_t)i, &row);
   }
 }
 
 static kith_status finish_table(assembly *a) {
   kith_join *j = a->j;
   kith_status status = kith_join_place_rows(j, a->pool, a->begins, a->offsets, a->table);
-  if (status)
-    return status;
-  kith_each_unless_cancelled(j->ctx, (j->a->n + ROWS - 1) / ROWS, finish_rows, a);
-  return kith_check_cancel(j->ctx);
+  if (!status && a->table->distances)
+    each_rows(a, j->a->n, measure_rows);
+  return status ? status : kith_check_cancel(j->ctx);
 }
 
 kith_status kith_join_assemble(kith_join *j, kith_table *table, uint64_t *offsets, bool *done) {

@@ -156,22 +156,6 @@ static const kith_lattice *lattice_to_wrap_into(const kith_join *j) {
   return j->placed[0].unwrapped || j->placed[1].unwrapped ? &j->space.lattice : NULL;
 }
 
-/* No point is farther from the origin in a dimension. */
-static double farthest_along(const kith_join *j, uint32_t c) {
-  return fmax(fabs(j->box[c]), fabs(j->box[j->a->dim + c]));
-}
-
-/* What no point's coordinates add up to more than, if the grid is to cut directions; 0: it cuts columns. */
-static double find_slanted(const kith_join *j, const kith_predicate *predicate) {
-  uint32_t dim = j->a->dim;
-  bool may = j->space.norm == KITH_NORM_1 && dim >= KITH_SLANT_FROM && dim <= KITH_SLANT_TO &&
-             isfinite(predicate->reach) && j->options.algorithm != KITH_ALGORITHM_EGO;
-  double sum = 0;
-  for (uint32_t c = 0; may && c < dim; c++)
-    sum += farthest_along(j, c);
-  return sum <= KITH_SLANT_REACHES * predicate->reach ? sum : 0;
-}
-
 static kith_status choose(kith_join *j) {
   if (j->on_gpu && j->options.algorithm != KITH_ALGORITHM_EGO)
     return take_grid_of_gpu(j);
@@ -189,7 +173,9 @@ static kith_status choose(kith_join *j) {
   double larger = kith_join_times_larger(j);
   if (larger > 2)
     question.predicate = &j->typical;
-  question.slanted = find_slanted(j, question.predicate);
+  if (j->options.algorithm != KITH_ALGORITHM_EGO)
+    question.slanted =
+        kith_slanted_of(j->space.norm, j->a->dim, question.min, question.max, question.predicate->reach);
   kith_status status = kith_choose_grid(j->ctx, &question, &j->choice);
   if (!status && larger > 2)
     kith_join_fit_cells(&j->choice.spec, larger);
@@ -215,7 +201,12 @@ static bool are_all(const kith_join *j, kith_dtype dtype) {
   return j->a->dtype == dtype && j->b->dtype == dtype;
 }
 
-/* No point is farther from the origin in all dimensions together. */
+/* No point is farther from the origin in a dimension, */
+static double farthest_along(const kith_join *j, uint32_t c) {
+  return fmax(fabs(j->box[c]), fabs(j->box[j->a->dim + c]));
+}
+
+/* and in all of them. */
 static double find_spread(const kith_join *j) {
   double square = 0;
   for (uint32_t c = 0; c < j->a->dim; c++)

@@ -60,6 +60,19 @@ static inline KITH_DEVICE double kith_direction_add(const kith_direction *along,
   return along->minus >> i & 1 ? sum - x : sum + x;
 }
 
+/* What no point's coordinates add up to more than, for points of a box, if a grid should cut directions; 0: it
+ * should cut columns. */
+static inline double kith_slanted_of(kith_norm norm, uint32_t dim, const double *min, const double *max,
+                                     double reach) {
+  const double LARGE = 0x1p1000; /* sums and widths are numbers below */
+  if (norm != KITH_NORM_1 || dim < KITH_SLANT_FROM || dim > KITH_SLANT_TO || !isfinite(reach))
+    return 0;
+  double sum = 0;
+  for (uint32_t c = 0; c < dim; c++)
+    sum += fmax(fabs(min[c]), fabs(max[c]));
+  return sum <= KITH_SLANT_REACHES * reach && sum <= LARGE ? sum : 0;
+}
+
 /* From boxes along the columns, one along the directions. */
 static inline void kith_direction_bounds(const kith_direction *along, const double *min, const double *max,
                                          double *low, double *high) {

@@ -650,3 +650,53 @@ void test_large_tables(void) {
   check_large_table(NULL, 12000, 3, 0.35);
   check_large_table(NULL, 60000, 6, 0.36); /* many tests a pair: rows are collected */
 }
+
+/* Few neighbours, and many tests for each: a table meets every pair once, a stream of batches both ways. Rows
+ * are the same, byte for byte. */
+static void check_sparse_table(kith_context *ctx, const cloud *a, kith_join_options options) {
+  kith_table *table;
+  collected all = {0};
+  kith_join_report report = kith_join_report_init();
+  if (kith_join_table(ctx, &a->points, NULL, &options, &table, &report) != KITH_OK)
+    abort();
+  options.batch_rows = a->points.n / 5;
+  kith_status status = kith_join_stream(ctx, &a->points, NULL, &options, collect_batch, &all, NULL);
+  kith_table streamed = collected_table(&all);
+  streamed.distances = options.distances ? streamed.distances : NULL;
+  CHECK(report.pairs > 0 && report.tested > 100 * report.pairs, "%" PRIu64 " tests are few", report.tested);
+  CHECK(status == KITH_OK && !all.broken && same_table(table, &streamed),
+        "sparse table, metric %d, algorithm %d, half %d, box %u", (int)options.metric, (int)options.algorithm,
+        options.half, options.n_box);
+  collected_free(&all);
+  kith_table_destroy(table);
+}
+
+void test_sparse_tables(void) {
+  static const double BOX[6] = {1, 1, 1, 1, 1, 1};
+  static const double EPS[] = {[KITH_EUCLIDEAN] = 0.18, [KITH_MANHATTAN] = 0.34, [KITH_CHEBYSHEV] = 0.12};
+  kith_context *ctx = context_new(NULL, 3, UINT64_C(1) << 30);
+  for (int kind = 0; kind < 12; kind++) {
+    uint64_t rng = (uint64_t)kind;
+    cloud c = cloud_new(4000, 6, kind % 2 ? KITH_F64 : KITH_F32);
+    for (uint64_t i = 0; i < c.points.n; i++)
+      for (uint32_t d = 0; d < 6; d++)
+        cloud_set(&c, i, d, random_unit(&rng));
+    kith_metric metric = (kith_metric)(kind % 3);
+    kith_join_options options = kith_join_options_init(EPS[metric]);
+    options.metric = metric;
+    options.half = kind / 3 == 1;
+    options.distances = kind / 3 == 2;
+    options.algorithm = kind / 3 == 3 ? KITH_ALGORITHM_EGO : KITH_ALGORITHM_GRID;
+    check_sparse_table(ctx, &c, options);
+    options.sorted = 1;
+    check_sparse_table(ctx, &c, options);
+    if (metric == KITH_EUCLIDEAN && options.algorithm == KITH_ALGORITHM_GRID) {
+      options.box = BOX;
+      options.n_box = 6;
+      options.sorted = kind % 2;
+      check_sparse_table(ctx, &c, options);
+    }
+    cloud_free(&c);
+  }
+  kith_context_destroy(ctx);
+}

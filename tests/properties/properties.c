@@ -13,6 +13,7 @@ int main(void) {
   test_extremes();
   test_radii();
   test_large_tables();
+  test_sparse_tables();
   test_no_context();
   test_cancel();
   test_failing_allocations();

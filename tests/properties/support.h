@@ -69,6 +69,7 @@ void test_pairs_at_eps(void);
 void test_extremes(void);
 void test_radii(void);
 void test_large_tables(void);
+void test_sparse_tables(void);
 void test_no_context(void);
 void test_cancel(void);
 void test_failing_allocations(void);

@@ -25,10 +25,10 @@ typedef struct brute_engine {
   kith_brute_task task;
   const kith_panel_kernels *kernels;
   brute_lane *lanes;
-  uint32_t chunk;               /* panels */
-  kith_mark_limits mark_limits; /* norms 1 and max */
-  kith_row_rules rules;         /* of the rows that are filled */
-  bool quick;                   /* sizes may be computed in any order before the definition is asked */
+  const kith_kernel_table *table; /* to put rows in order */
+  uint32_t chunk;                 /* panels */
+  kith_mark_limits mark_limits;   /* norms 1 and max */
+  bool quick;                     /* sizes may be computed in any order before the definition is asked */
 } brute_engine;
 
 /* One panel of queries on its way through the candidates. */
@@ -117,10 +117,8 @@ static void take_degrees(const visit *v, uint32_t id, uint32_t other) {
 }
 
 static void take_pair(const visit *v, uint32_t id, uint32_t other) {
-  kith_pairs_chunk *chunk = kith_pairs_room(v->work->found, v->lane_number);
   bool swap = v->once && other < id;
-  if (chunk)
-    chunk->pairs[chunk->n++] = (uint64_t)(swap ? other : id) << 32 | (swap ? id : other);
+  kith_pairs_add(v->work->found, v->lane_number, swap ? other : id, swap ? id : other);
 }
 
 /* Whether a row has this neighbour: rows are filled with every candidate tested against every query. */
@@ -326,7 +324,8 @@ static void fill_window(visit *v, uint32_t n) {
   v->tally->pairs = before + pairs;
   for (uint32_t i = 0; i < n; i++) {
     kith_row row = row_of(v, i);
-    kith_row_finish(&engine->rules, v->lane->window.ids[i], &row);
+    kith_row_order(engine->table, row.ids, NULL, row.n);
+    kith_row_measure(engine->task.space, engine->task.a, engine->task.b, v->lane->window.ids[i], &row);
   }
 }
 
@@ -472,10 +471,7 @@ kith_status kith_engine_brute_create(kith_context *ctx, const kith_brute_task *t
                            .kernels = kernels_for(ctx->isa),
                            .chunk = chunk_panels(task->queries->packing),
                            .mark_limits = kith_mark_limits_make(task->predicate, task->queries->packing),
-                           .rules = {.table = kith_kernels_for(ctx->isa, task->predicate->norm),
-                                     .space = task->space,
-                                     .a = task->a,
-                                     .b = task->b},
+                           .table = kith_kernels_for(ctx->isa, task->predicate->norm),
                            .quick = may_be_quick(task),
                            .lanes = kith_alloc(&ctx->memory, ctx->threads * sizeof(brute_lane))};
   if (!engine->lanes) {

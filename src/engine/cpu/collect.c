@@ -25,11 +25,9 @@ static void open_collected(kith_lane *lane) {
 
 /* Adds a pair of positions to the list of the lane. */
 static void list_pair(kith_visit *v, uint32_t position, uint32_t other) {
-  kith_pairs_chunk *chunk = kith_pairs_room(v->work->found, v->lane_number);
   const uint32_t *ids = v->lane->task->queries->ids;
   bool swap = v->lane->task->half && ids[other] < ids[position];
-  if (chunk)
-    chunk->pairs[chunk->n++] = (uint64_t)(swap ? other : position) << 32 | (swap ? position : other);
+  kith_pairs_add(v->work->found, v->lane_number, swap ? other : position, swap ? position : other);
 }
 
 static void list_collected(kith_visit *v) {
@@ -44,7 +42,9 @@ static void list_collected(kith_visit *v) {
   open_collected(v->lane);
 }
 
-/* Positions take the place of ids, so that of the pairs among the tile's own queries each is met once. */
+/* Positions take the place of ids, so that of the pairs among the tile's own queries each is met once. The lane
+ * is prepared for that (`lists`): it notes positions of candidates, needs no ids of them, and has no half of
+ * its own. */
 void kith_pairs_tile(kith_visit *v) {
   kith_lane *lane = v->lane;
   if (atomic_load(&v->work->found->overflow))

@@ -59,10 +59,8 @@ void kith_row_order(const kith_kernel_table *table, uint32_t *ids, double *d2, u
     table->order(ids, d2, (uint32_t)n, ids_copy, d2_copy);
 }
 
-void kith_row_finish(const kith_row_rules *rules, uint32_t id, const kith_row *row) {
-  const kith_space *space = rules->space;
-  kith_row_order(rules->table, row->ids, NULL, row->n);
+void kith_row_measure(const kith_space *space, const kith_points *a, const kith_points *b, uint32_t id,
+                      const kith_row *row) {
   for (uint64_t i = 0; row->distances && i < row->n; i++)
-    row->distances[i] =
-        kith_space_distance(space, kith_definition(space->norm, rules->a, id, rules->b, row->ids[i]));
+    row->distances[i] = kith_space_distance(space, kith_definition(space->norm, a, id, b, row->ids[i]));
 }

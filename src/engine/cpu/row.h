@@ -20,14 +20,8 @@ typedef struct kith_row {
   uint64_t n;
 } kith_row;
 
-/* What rows are finished by. */
-typedef struct kith_row_rules {
-  const kith_kernel_table *table;
-  const kith_space *space;
-  const kith_points *a, *b;
-} kith_row_rules;
-
-/* Puts the ids of the row of point `id` of a in order, and computes its distances in open space. */
-void kith_row_finish(const kith_row_rules *rules, uint32_t id, const kith_row *row);
+/* Computes the distances of the row of point `id` of a, to points of b in open space, if they are wanted. */
+void kith_row_measure(const kith_space *space, const kith_points *a, const kith_points *b, uint32_t id,
+                      const kith_row *row);
 
 #endif

@@ -181,8 +181,9 @@ struct shape {
                1]; /* volumes of what is within reach of a point, in so many of the k dimensions */
 };
 
-/* How sizes add up: in a norm, along columns, or in norm 1 along the directions of so many columns. */
-struct metric {
+/* How sizes add up: in a norm, along columns, or in norm 1 along the directions of so many columns. (Dimension
+ * j of a grid is taken for direction j: which ones are cut matters little here.) */
+struct size_rule {
   kith_norm norm;
   uint32_t slanted; /* columns; 0: none, dimensions are columns */
 
@@ -191,19 +192,19 @@ struct metric {
 
 /* What a size of at most 1 leaves along the first dimension, for differences along the other k - 1; negative:
  * nothing. `most`: for all pairs with such differences or smaller ones. */
-double room_beside(const metric &metric, uint32_t k, const double *apart, bool most) {
-  if (!metric.slanted) {
+double room_beside(const size_rule &rule, uint32_t k, const double *apart, bool most) {
+  if (!rule.slanted) {
     double size = 0;
     for (uint32_t j = 1; j < k; j++)
-      size = kith_norm_add(metric.norm, size, apart[j]);
-    kith_norm norm = metric.norm;
+      size = kith_norm_add(rule.norm, size, apart[j]);
+    kith_norm norm = rule.norm;
     bool none = most ? size >= 1 : size > 1;
     return none ? -1 : norm == KITH_NORM_2 ? sqrt(1 - size) : norm == KITH_NORM_1 ? 1 - size : 1;
   }
   double largest[KITH_SLANT_TO] = {};
   double sum[KITH_SLANT_TO] = {};
   for (uint32_t j = 1; j < k; j++) {
-    uint32_t g = metric.group_of(j);
+    uint32_t g = rule.group_of(j);
     largest[g] = fmax(largest[g], apart[j]);
     sum[g] += apart[j];
   }
@@ -217,37 +218,37 @@ double room_beside(const metric &metric, uint32_t k, const double *apart, bool m
 
 /* The volume of the unit ball in some of the dimensions: along directions that of a group is a cube, and groups
  * share a size of 1. */
-double ball_volume(const metric &metric, uint32_t dims) {
+double ball_volume(const size_rule &rule, uint32_t dims) {
   constexpr double BALLS[][KITH_GRID_DIMS + 1] = {
       {1, 2, 3.1416, 4.1888, 4.9348, 5.2638, 5.1677, 4.7248, 4.0587},
       {1, 2, 2, 1.3333, 0.66667, 0.26667, 0.088889, 0.025397, 0.0063492},
       {1, 2, 4, 8, 16, 32, 64, 128, 256}};
-  if (!metric.slanted)
-    return BALLS[metric.norm][__builtin_popcount(dims)];
+  if (!rule.slanted)
+    return BALLS[rule.norm][__builtin_popcount(dims)];
   double volume = 1;
   uint32_t in_group[KITH_SLANT_TO] = {};
   for (uint32_t j = 0, m = 0; j < KITH_SLANT_TO; j++)
     if (dims >> j & 1)
-      volume *= 2.0 * ++in_group[metric.group_of(j)] / ++m;
+      volume *= 2.0 * ++in_group[rule.group_of(j)] / ++m;
   return volume;
 }
 
 /* The same in m of k dimensions, on average. */
-void measure_balls(const metric &metric, uint32_t k, double *balls) {
+void measure_balls(const size_rule &rule, uint32_t k, double *balls) {
   double choices[KITH_GRID_DIMS + 1] = {};
   for (uint32_t dims = 0; dims < 1U << k; dims++) {
     int m = __builtin_popcount(dims);
-    balls[m] += ball_volume(metric, dims);
+    balls[m] += ball_volume(rule, dims);
     choices[m]++;
   }
   for (uint32_t m = 0; m <= k; m++)
     balls[m] /= choices[m];
 }
 
-shape measure(const metric &metric, uint32_t k, double side) {
+shape measure(const size_rule &rule, uint32_t k, double side) {
   int reach = (int)ceil(1 / side);
   shape shape{};
-  measure_balls(metric, k, shape.balls);
+  measure_balls(rule, k, shape.balls);
   std::vector<int> offset(k, -reach);
   for (;;) {
     double near[KITH_GRID_DIMS];
@@ -257,8 +258,8 @@ shape measure(const metric &metric, uint32_t k, double side) {
       near[j] = apart > 1 ? (apart - 1) * side : 0;
       far[j] = (apart + 1) * side;
     }
-    double room = room_beside(metric, k, near, false);
-    double inside = room_beside(metric, k, far, true);
+    double room = room_beside(rule, k, near, false);
+    double inside = room_beside(rule, k, far, true);
     shape.steps += room >= 0;
     shape.window += 2 * fmax(room, 0);
     shape.accepts += inside > 0;
@@ -277,13 +278,13 @@ double rows_of(uint32_t k, double side) { return pow(2 * ceil(1 / side) + 1, k -
 enum { MAX_ROWS = KITH_STENCIL_MAX };
 
 /* The shapes of all choices; made once. */
-std::vector<shape> measure_all(metric metric) {
+std::vector<shape> measure_all(size_rule rule) {
   std::vector<shape> made(KITH_GRID_DIMS * N_SIDES);
-  uint32_t most = metric.slanted ? metric.slanted : KITH_GRID_DIMS;
+  uint32_t most = rule.slanted ? rule.slanted : KITH_GRID_DIMS;
   for (uint32_t k = 1; k <= most; k++)
     for (int s = 0; s < N_SIDES; s++)
       if (rows_of(k, SIDES[s]) <= MAX_ROWS)
-        made[(k - 1) * N_SIDES + s] = measure(metric, k, SIDES[s]);
+        made[(k - 1) * N_SIDES + s] = measure(rule, k, SIDES[s]);
   return made;
 }
 
@@ -294,10 +295,10 @@ const std::vector<shape> &slanted_shapes(uint32_t dim) {
   return all[dim - KITH_SLANT_FROM];
 }
 
-const std::vector<shape> &shapes_of(const metric &metric) {
+const std::vector<shape> &shapes_of(const size_rule &rule) {
   static const std::vector<shape> all[] = {measure_all({KITH_NORM_2, 0}), measure_all({KITH_NORM_1, 0}),
                                            measure_all({KITH_NORM_MAX, 0})};
-  return metric.slanted ? slanted_shapes(metric.slanted) : all[metric.norm];
+  return rule.slanted ? slanted_shapes(rule.slanted) : all[rule.norm];
 }
 
 struct option {
@@ -319,7 +320,7 @@ constexpr double COST_WRAP = 2;  /* to which finding runs costs so much more tha
 
 struct setting {
   uint32_t dim;
-  struct metric metric;
+  size_rule rule;
   bool accepts;      /* pairs may be accepted untested */
   bool counts;       /* nothing but a total is asked for, */
   bool once;         /* and of the stencil only the half that comes after the query is looked at */
@@ -345,7 +346,7 @@ double near_share(uint32_t k, double side, double length, const shape &shape) {
  * stencil's rows. For a table everything is done twice: to count, and to fill. */
 option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double window) {
   double side = SIDES[s];
-  const shape &shape = shapes_of(setting.metric)[(k - 1) * N_SIDES + s];
+  const shape &shape = shapes_of(setting.rule)[(k - 1) * N_SIDES + s];
   double per_reach = std::max(window / rows_of(k, side) / 2, 1e-9);
   double in_row = std::max(per_reach * setting.row_length, 1.0);
   double queries = in_row / ceil(in_row / most);
@@ -402,7 +403,7 @@ struct planner {
   void choose_dimensions();
   kith_direction direction(uint32_t d) const { return kith_direction_of(dim, d, grid_spec.slanted > 0); }
   double spread_along(size_t row, const kith_direction &along) const;
-  std::vector<uint32_t> rank_dimensions() const;
+  std::vector<uint32_t> rank_dimensions(bool slanted) const;
   void choose_box();
   std::vector<double> candidates();
   option choose(const std::vector<double> &counts, uint32_t least_dims, double border);
@@ -501,12 +502,12 @@ double planner::spread_along(size_t row, const kith_direction &along) const {
   return value_along(along, [&](uint32_t c) { return spread[row * dim + c]; });
 }
 
-/* Puts the dimensions of largest variance first (REORDER), or leaves them as they are. */
-std::vector<uint32_t> planner::rank_dimensions() const {
+/* Puts the columns, or directions, of largest variance first (REORDER), or leaves them as they are. */
+std::vector<uint32_t> planner::rank_dimensions(bool slanted) const {
   size_t rows = n_spread;
   std::vector<std::pair<double, uint32_t>> ranked;
   for (uint32_t d = 0; d < dim; d++) {
-    kith_direction along = direction(d);
+    kith_direction along = kith_direction_of(dim, d, slanted);
     double mean = 0;
     double square = 0;
     for (size_t r = 0; r < rows; r++)
@@ -525,24 +526,12 @@ std::vector<uint32_t> planner::rank_dimensions() const {
   return dims;
 }
 
-/* What no point's coordinates add up to more than, if the grid is to cut directions; 0: it cuts columns. */
-double find_slanted(const kith_cuda_spec &spec, const std::vector<double> &min,
-                    const std::vector<double> &max) {
-  uint32_t dim = (uint32_t)min.size();
-  bool may = spec.predicate.norm == KITH_NORM_1 && dim >= KITH_SLANT_FROM && dim <= KITH_SLANT_TO &&
-             std::isfinite(spec.predicate.reach);
-  double sum = 0;
-  for (uint32_t c = 0; may && c < dim; c++)
-    sum += fmax(fabs(min[c]), fabs(max[c]));
-  return sum <= KITH_SLANT_REACHES * spec.predicate.reach ? sum : 0;
-}
-
 /* Columns or directions; the grid may cut the first of them. */
 void planner::choose_dimensions() {
-  columns = rank_dimensions();
-  grid_spec.slanted = find_slanted(spec, min, max);
+  grid_spec.slanted = kith_slanted_of(spec.predicate.norm, dim, min.data(), max.data(), spec.predicate.reach);
   grid_spec.k = std::min<uint32_t>(dim, KITH_GRID_DIMS);
-  std::vector<uint32_t> dims = grid_spec.slanted > 0 ? rank_dimensions() : columns;
+  columns = rank_dimensions(false);
+  std::vector<uint32_t> dims = grid_spec.slanted > 0 ? rank_dimensions(true) : columns;
   std::copy(dims.begin(), dims.begin() + grid_spec.k, grid_spec.dims);
   least.resize(dim);
   most.resize(dim);
