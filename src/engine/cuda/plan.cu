@@ -8,6 +8,7 @@
 #include "engine/cuda/dense_plan.cuh"
 #include "engine/cuda/join_point.cuh"
 #include "engine/cuda/join_tile.cuh"
+#include "plan/near.h"
 
 #include <algorithm>
 #include <cmath>
@@ -181,18 +182,9 @@ struct shape {
                1]; /* volumes of what is within reach of a point, in so many of the k dimensions */
 };
 
-/* How sizes add up: in a norm, along columns, or in norm 1 along the directions of so many columns. (Dimension
- * j of a grid is taken for direction j: which ones are cut matters little here.) */
-struct size_rule {
-  kith_norm norm;
-  uint32_t slanted; /* columns; 0: none, dimensions are columns */
-
-  uint32_t group_of(uint32_t j) const { return slanted ? kith_group_begin(slanted, j) : j; }
-};
-
 /* What a size of at most 1 leaves along the first dimension, for differences along the other k - 1; negative:
  * nothing. `most`: for all pairs with such differences or smaller ones. */
-double room_beside(const size_rule &rule, uint32_t k, const double *apart, bool most) {
+double room_beside(kith_size_rule rule, uint32_t k, const double *apart, bool most) {
   if (!rule.slanted) {
     double size = 0;
     for (uint32_t j = 1; j < k; j++)
@@ -204,7 +196,7 @@ double room_beside(const size_rule &rule, uint32_t k, const double *apart, bool 
   double largest[KITH_SLANT_TO] = {};
   double sum[KITH_SLANT_TO] = {};
   for (uint32_t j = 1; j < k; j++) {
-    uint32_t g = rule.group_of(j);
+    uint32_t g = kith_rule_group(rule, j);
     largest[g] = fmax(largest[g], apart[j]);
     sum[g] += apart[j];
   }
@@ -216,39 +208,10 @@ double room_beside(const size_rule &rule, uint32_t k, const double *apart, bool 
   return most ? fmin(room, 2 * room - sum[0]) : room;
 }
 
-/* The volume of the unit ball in some of the dimensions: along directions that of a group is a cube, and groups
- * share a size of 1. */
-double ball_volume(const size_rule &rule, uint32_t dims) {
-  constexpr double BALLS[][KITH_GRID_DIMS + 1] = {
-      {1, 2, 3.1416, 4.1888, 4.9348, 5.2638, 5.1677, 4.7248, 4.0587},
-      {1, 2, 2, 1.3333, 0.66667, 0.26667, 0.088889, 0.025397, 0.0063492},
-      {1, 2, 4, 8, 16, 32, 64, 128, 256}};
-  if (!rule.slanted)
-    return BALLS[rule.norm][__builtin_popcount(dims)];
-  double volume = 1;
-  uint32_t in_group[KITH_SLANT_TO] = {};
-  for (uint32_t j = 0, m = 0; j < KITH_SLANT_TO; j++)
-    if (dims >> j & 1)
-      volume *= 2.0 * ++in_group[rule.group_of(j)] / ++m;
-  return volume;
-}
-
-/* The same in m of k dimensions, on average. */
-void measure_balls(const size_rule &rule, uint32_t k, double *balls) {
-  double choices[KITH_GRID_DIMS + 1] = {};
-  for (uint32_t dims = 0; dims < 1U << k; dims++) {
-    int m = __builtin_popcount(dims);
-    balls[m] += ball_volume(rule, dims);
-    choices[m]++;
-  }
-  for (uint32_t m = 0; m <= k; m++)
-    balls[m] /= choices[m];
-}
-
-shape measure(const size_rule &rule, uint32_t k, double side) {
+shape measure(kith_size_rule rule, uint32_t k, double side) {
   int reach = (int)ceil(1 / side);
   shape shape{};
-  measure_balls(rule, k, shape.balls);
+  kith_ball_volumes(rule, k, shape.balls);
   std::vector<int> offset(k, -reach);
   for (;;) {
     double near[KITH_GRID_DIMS];
@@ -278,7 +241,7 @@ double rows_of(uint32_t k, double side) { return pow(2 * ceil(1 / side) + 1, k -
 enum { MAX_ROWS = KITH_STENCIL_MAX };
 
 /* The shapes of all choices; made once. */
-std::vector<shape> measure_all(size_rule rule) {
+std::vector<shape> measure_all(kith_size_rule rule) {
   std::vector<shape> made(KITH_GRID_DIMS * N_SIDES);
   uint32_t most = rule.slanted ? rule.slanted : KITH_GRID_DIMS;
   for (uint32_t k = 1; k <= most; k++)
@@ -295,7 +258,7 @@ const std::vector<shape> &slanted_shapes(uint32_t dim) {
   return all[dim - KITH_SLANT_FROM];
 }
 
-const std::vector<shape> &shapes_of(const size_rule &rule) {
+const std::vector<shape> &shapes_of(kith_size_rule rule) {
   static const std::vector<shape> all[] = {measure_all({KITH_NORM_2, 0}), measure_all({KITH_NORM_1, 0}),
                                            measure_all({KITH_NORM_MAX, 0})};
   return rule.slanted ? slanted_shapes(rule.slanted) : all[rule.norm];
@@ -320,7 +283,7 @@ constexpr double COST_WRAP = 2;  /* to which finding runs costs so much more tha
 
 struct setting {
   uint32_t dim;
-  size_rule rule;
+  kith_size_rule rule;
   bool accepts;      /* pairs may be accepted untested */
   bool counts;       /* nothing but a total is asked for, */
   bool once;         /* and of the stencil only the half that comes after the query is looked at */
@@ -331,13 +294,7 @@ struct setting {
 /* The share of the stencil that lies within the reach of a box around a tile: its sides in the k cut dimensions
  * are those of the cells, and `length` along the rows. Volumes by Steiner's formula. */
 double near_share(uint32_t k, double side, double length, const shape &shape) {
-  double products[KITH_GRID_DIMS + 1] = {1}; /* elementary symmetric polynomials of the sides */
-  for (uint32_t j = 0; j < k; j++)
-    for (uint32_t m = j + 1; m >= 1; m--)
-      products[m] += products[m - 1] * (j == 0 ? length : side);
-  double near = 0;
-  for (uint32_t m = 0; m <= k; m++)
-    near += shape.balls[m] * products[k - m];
+  double near = kith_volume_near(shape.balls, k, side, length);
   double all = (shape.window + shape.steps * length) * pow(side, k - 1);
   return std::min(near / all, 1.0);
 }
