@@ -145,7 +145,7 @@ tile_list find_wrapping_tiles(kith_cuda_session &session, const tiles &tiles, co
 void make_table(kith_cuda_session &session, const kith_grid &grid, cell_index &index, uint32_t *cells);
 
 /* The coordinate along a direction of a point, whose coordinate in column c is get(c). */
-template <typename F> __host__ __device__ double value_along(const kith_direction &along, F get) {
+template <typename F> __device__ double value_along(const kith_direction &along, F get) {
   double value = get(along.first);
   for (uint32_t i = 1; i < along.n; i++)
     value = kith_direction_add(&along, i, value, get(along.first + i));

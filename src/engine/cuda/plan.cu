@@ -456,7 +456,10 @@ void planner::draw() {
 }
 
 double planner::spread_along(size_t row, const kith_direction &along) const {
-  return value_along(along, [&](uint32_t c) { return spread[row * dim + c]; });
+  double value = 0;
+  for (uint32_t i = 0; i < along.n; i++)
+    value = kith_direction_add(&along, i, value, spread[row * dim + along.first + i]);
+  return value;
 }
 
 /* Puts the columns, or directions, of largest variance first (REORDER), or leaves them as they are. */
