@@ -193,8 +193,7 @@ static double nearest_size(const kith_grid *grid, kith_norm norm, const int16_t 
   return nearest;
 }
 
-/* ---- directions --------------------------------------------------------------------------------------------
- */
+/* ---- directions ---- */
 
 /* Differences along all directions but the grid's first, by the first column of their group. */
 typedef struct group_differences {
@@ -241,8 +240,7 @@ static double sure_along_first(const kith_grid *grid, const kith_grid_spec *spec
   return fmin(left, 2 * left - groups.sum[grid->along[0].first]);
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------
- */
+/* ---- steps ---- */
 
 int64_t kith_step_x_reach(const kith_grid *grid, const kith_step *step, kith_norm norm, double reach) {
   double whole = kith_norm_size(norm, reach) * SLACK;

@@ -89,11 +89,11 @@ static void order_rows(void *argument, uint64_t block) {
   }
 }
 
-/* offsets[id + 1]: where its row begins among the begins << 32 | its length. */
+/* offsets[id + 1]: the position of its row << 32 | its length. */
 static void note_rows(const assembly *a) {
   memset(a->offsets, 0, (a->j->a->n + 1) * sizeof *a->offsets);
   for (uint64_t i = 0; i < a->n_positions; i++)
-    a->offsets[id_of(a, i) + (uint64_t)1] = (i + 1) << 32 | (row_begin(a, i + 1) - row_begin(a, i));
+    a->offsets[id_of(a, i) + (uint64_t)1] = i << 32 | (row_begin(a, i + 1) - row_begin(a, i));
 }
 
 static void each_rows(assembly *a, uint64_t n, kith_item_fn fn) {
@@ -133,7 +133,7 @@ static void measure_rows(void *argument, uint64_t block) {
 
 static kith_status finish_table(assembly *a) {
   kith_join *j = a->j;
-  kith_status status = kith_join_place_rows(j, a->pool, a->begins, a->offsets, a->table);
+  kith_status status = kith_join_place_rows(j, a->pool, a->begins + 1, a->offsets, a->table);
   if (!status && a->table->distances)
     each_rows(a, j->a->n, measure_rows);
   return status ? status : kith_check_cancel(j->ctx);

@@ -80,6 +80,7 @@ static const row ROWS[] = {
     {.s = PARETO, .n = 600, .dim = 5, .eps = 0.5, .metric = KITH_MANHATTAN},
     {.s = INVALID, .n = 500, .dim = 6, .eps = 0.5, .metric = KITH_MANHATTAN},
     {.s = HUGE_VALUES, .n = 300, .dim = 4, .eps = 1e37, .metric = KITH_MANHATTAN},
+    {.s = HUGE_VALUES, .n = 300, .dim = 4, .eps = 1e305, .metric = KITH_MANHATTAN},
     {.s = TINY, .n = 300, .dim = 5, .eps = 1e-43, .metric = KITH_MANHATTAN},
     {.s = UNIFORM, .n = 600, .dim = 4, .eps = 0.4, .metric = KITH_MANHATTAN, .radii = MIXED},
     {.s = UNIFORM, .n = 500, .dim = 6, .eps = 0.9, .n_b = 300, .metric = KITH_MANHATTAN, .radii = SPARSE},
