@@ -12,7 +12,6 @@
 #include "plan/plan.h"
 
 #include "base/team.h"
-#include "plan/near.h"
 #include "plan/sample.h"
 
 #include <math.h>
@@ -25,9 +24,10 @@ static const double HALF_WIDTHS[] = {4.5 / 4, 3.5 / 3, 2.5 / 2, 1.5, 3, 6, 12, 2
 enum { N_SIDES = sizeof SIDES / sizeof *SIDES };
 
 /* Costs in vector instructions, about: measured on the CPU engine. Only ratios matter. */
-static const double COST_SIEVE = 11; /* seeing 16 candidates of a tile, and packing those near it, per column */
-static const double COST_ROW = 120;  /* finding a tile's run in a row that holds points */
-static const double COST_TILE = 3500; /* everything else about a tile */
+static const double COST_RUN = 60;        /* finding one run of a tile, */
+static const double COST_RUN_COLUMN = 60; /* and per coordinate staging it */
+static const double COST_ROW = 160;       /* finding one row of the stencil for a row of cells */
+static const double COST_TILE = 600;      /* everything else about a tile */
 static const double VECTOR = 16;
 static const double TILE_QUERIES = 16;
 
@@ -148,40 +148,21 @@ static void add_counts(candidate_counts *sum, const candidate_counts *counts) {
   }
 }
 
-/* Those of all queries that were asked, and of each of them. */
-typedef struct counted_candidates {
-  candidate_counts all;
-  double n_points; /* sampled */
-  uint32_t n;
-  candidate_counts each[KITH_SAMPLE_QUERIES];
-} counted_candidates;
-
 /* Counts for as many queries as it takes to meet enough sampled points; returns how many. */
 static uint32_t count_queries(kith_context *ctx, const kith_sample *sample, double reach,
-                              counted_candidates *counted) {
+                              candidate_counts *result) {
   enum { ENOUGH = 30000 };
   query_batch batch = {.sample = sample, .inverse_reach = 1 / reach};
-  memset(&counted->all, 0, sizeof counted->all);
-  counted->n_points = sample->n_points;
-  while (batch.first < sample->n_queries && counted->all.counts[0][0] < ENOUGH) {
+  memset(result, 0, sizeof *result);
+  while (batch.first < sample->n_queries && result->counts[0][0] < ENOUGH) {
     uint32_t left = sample->n_queries - batch.first;
     uint32_t n = left < QUERY_BATCH ? left : QUERY_BATCH;
     kith_each(ctx, n, count_query, &batch);
     for (uint32_t i = 0; i < n; i++)
-      add_counts(&counted->all, &batch.counts[i]);
-    memcpy(counted->each + batch.first, batch.counts, n * sizeof *batch.counts);
+      add_counts(result, &batch.counts[i]);
     batch.first += n;
   }
-  return counted->n = batch.first;
-}
-
-/* What a side holds, wider ones hold too. */
-static void widen_counts(uint32_t n_dims, candidate_counts *counts) {
-  for (uint32_t s = 1; s < N_SIDES; s++)
-    counts->counts[0][s] = counts->counts[0][0];
-  for (uint32_t j = 1; j < n_dims; j++)
-    for (uint32_t s = 1; s < N_SIDES; s++)
-      counts->counts[j][s] += counts->counts[j][s - 1];
+  return batch.first;
 }
 
 /* The box that is cut evenly: that of all points, but without far outliers and heavy tails, which would be most
@@ -219,24 +200,25 @@ static double share(const kith_question *question, const kith_choice *choice, co
 /* Candidates per query. Queries are added until enough sampled points were met. Where the sample saw little,
  * what uniform points would give is believed instead: it is at least of the right kind. */
 static void count_candidates(kith_context *ctx, const kith_question *question, const kith_choice *choice,
-                             const kith_sample *sample, counted_candidates *counted) {
-  candidate_counts *all = &counted->all;
-  uint32_t queries = count_queries(ctx, sample, question->predicate->reach, counted);
+                             const kith_sample *sample, candidate_counts *result) {
+  uint32_t queries = count_queries(ctx, sample, question->predicate->reach, result);
   double n = (double)question->candidates->n;
   double scale = queries && sample->n_points ? n / sample->n_points / queries : 0;
-  widen_counts(sample->n_dims, all);
-  for (uint32_t q = 0; q < queries; q++)
-    widen_counts(sample->n_dims, &counted->each[q]);
+  for (uint32_t s = 1; s < N_SIDES; s++)
+    result->counts[0][s] = result->counts[0][0];
+  for (uint32_t j = 1; j < sample->n_dims; j++)
+    for (uint32_t s = 1; s < N_SIDES; s++)
+      result->counts[j][s] += result->counts[j][s - 1];
   for (uint32_t j = 0; j < sample->n_dims; j++)
-    all->tight[j] *= scale;
+    result->tight[j] *= scale;
   for (uint32_t s = 0; s < N_SIDES; s++) {
     double uniform = n * share(question, choice, sample, 0, 2);
     for (uint32_t j = 0; j < sample->n_dims; j++) {
       if (j > 0)
         uniform *= share(question, choice, sample, j, 2 * HALF_WIDTHS[s]);
-      double met = all->counts[j][s];
+      double met = result->counts[j][s];
       double enough = met < 4 ? 0 : fmin(met / 32, 1);
-      all->counts[j][s] = enough * met * scale + (1 - enough) * uniform;
+      result->counts[j][s] = enough * met * scale + (1 - enough) * uniform;
     }
   }
 }
@@ -270,68 +252,33 @@ static double accepted(const kith_question *question, uint32_t k, double side, d
   return 2 * across < 1 && side <= TIGHT ? 0.98 * tight : 0.5 * tight;
 }
 
-/* What is weighed: k dimensions with cells of a side. */
-typedef struct weighed {
-  uint32_t k, dim;
-  double side, row_length;
-  const double *balls; /* plan/near.h */
-} weighed;
-
-static double rows_around(const weighed *w) { return pow(2 * ceil(1 / w->side) + 1, w->k - 1); }
-
-/* Predicts the cost per query, where `window` candidates lie in the stencil around a query of no extent, of
- * which `untested` are accepted as they are. Of the candidates that a tile meets those are tested that lie
- * within reach of its box. */
-static option weigh_at(const weighed *w, double x_side, double window, double untested) {
-  double rows = rows_around(w);
-  double per_reach = window / rows / 2; /* points per reach along a row */
-  double per_row = per_reach * w->row_length;
-  double queries = fmin(fmax(per_reach * x_side, TILE_QUERIES), 4 * TILE_QUERIES);
-  queries = fmax(fmin(queries, per_row), 1);
-  double length = fmin(fmax(x_side, queries / per_reach), w->row_length);
-  double met = window * (1 + length / 2);
-  double near = kith_volume_near(w->balls, w->k, w->side, length);
-  double all = rows * pow(w->side, w->k - 1) * (2 + length);
-  bool wide = w->side > 1 && 16 * w->side > w->row_length; /* wider than where points are, perhaps */
-  double share = wide ? 1 : fmin(near / all, 1);
-  double tested = fmax(met * share - untested, 0);
-  double cost =
-      tested / VECTOR * (2 * w->dim + 3) +
-      (met / VECTOR * w->dim * COST_SIEVE + rows * (1 - exp(-per_row)) * COST_ROW + COST_TILE) / queries;
-  return (option){
-      .k = w->k, .side = w->side, .x_side = x_side, .candidates = tested, .cost = cost, .tile_length = length};
-}
-
-/* The same for points that are not equally dense everywhere: the cost of each sampled query. */
-static option weigh(const weighed *w, const counted_candidates *counted, uint32_t s, double untested) {
-  double window = counted->all.counts[w->k - 1][s];
-  double x_side = fmin(fmax(POINTS_PER_CELL * 2 * rows_around(w) / window, MIN_X_SIDE), MAX_X_SIDE);
-  option whole = weigh_at(w, x_side, window, untested);
-  double mean = 0;
-  double cost = 0;
-  for (uint32_t q = 0; q < counted->n; q++)
-    mean += counted->each[q].counts[w->k - 1][s] / counted->n;
-  for (uint32_t q = 0; q < counted->n; q++) {
-    const candidate_counts *each = &counted->each[q];
-    double density = (each->counts[w->k - 1][s] + 0.5) / (mean + 0.5);
-    weighed here = *w;
-    here.row_length = fmin(2 * counted->n_points / (each->counts[0][0] + 0.5), w->row_length);
-    cost += weigh_at(&here, x_side, density * window, density * untested).cost / counted->n;
-  }
-  whole.cost = counted->n ? cost : whole.cost;
-  return whole;
+/* Predicts the cost of k dimensions with cells of a side, of which `window` candidates lie in the stencil and
+ * `untested` are accepted as they are. */
+static option weigh(uint32_t k, double side, double window, double untested, uint32_t dim, double row_length) {
+  double runs = pow(2 * ceil(1 / side) + 1, k - 1);
+  double per_reach = window / runs / 2; /* points per reach along a row */
+  double x_side = fmin(fmax(POINTS_PER_CELL / per_reach, MIN_X_SIDE), MAX_X_SIDE);
+  double in_cell = per_reach * x_side;
+  double queries = fmin(fmax(in_cell, TILE_QUERIES), 4 * TILE_QUERIES);
+  double tile_length = fmax(x_side, queries / per_reach);
+  double candidates = fmax(window - untested, 0) * (1 + tile_length / 2);
+  double per_row = fmax(per_reach * row_length, 1);
+  double cost = candidates / VECTOR * (2 * dim + 3) + candidates / VECTOR * 2 * (dim + 1) / queries +
+                runs * (COST_RUN + COST_RUN_COLUMN * dim) / queries + runs * COST_ROW / per_row +
+                COST_TILE / queries;
+  return (option){.k = k,
+                  .side = side,
+                  .x_side = x_side,
+                  .candidates = candidates,
+                  .cost = cost,
+                  .tile_length = tile_length};
 }
 
 static option best_option(kith_context *ctx, const kith_question *question, const kith_choice *choice,
                           const kith_sample *sample) {
-  counted_candidates counted;
+  candidate_counts counted;
   count_candidates(ctx, question, choice, sample, &counted);
   double row_length = extent_of(question, choice, sample, 0);
-  kith_size_rule rule = {.norm = question->predicate->norm,
-                         .slanted = question->slanted > 0 ? question->candidates->dim : 0};
-  double balls[KITH_GRID_DIMS + 1][KITH_GRID_DIMS + 1];
-  for (uint32_t k = 1; k <= sample->n_dims; k++)
-    kith_ball_volumes(rule, k, balls[k]);
   option best = {.cost = INFINITY};
   for (uint32_t k = 1; k <= sample->n_dims; k++)
     for (uint32_t s = 0; s < N_SIDES; s++) {
@@ -346,8 +293,8 @@ static option best_option(kith_context *ctx, const kith_question *question, cons
       if (pow(2 * ceil(1 / side) + 1, k - 1) > KITH_STENCIL_MAX)
         continue;
       uint32_t dim = question->candidates->dim;
-      weighed w = {.k = k, .dim = dim, .side = side, .row_length = row_length, .balls = balls[k]};
-      option o = weigh(&w, &counted, s, accepted(question, k, side, counted.all.tight[k - 1]));
+      double untested = accepted(question, k, side, counted.tight[k - 1]);
+      option o = weigh(k, side, counted.counts[k - 1][s], untested, dim, row_length);
       if (o.cost < best.cost)
         best = o;
     }

@@ -1,7 +1,7 @@
 /* How many points lie within reach of a tile: volumes by Steiner's formula, for what predicts the cost of a
  * grid.
  *
- * May include index. Included by the CUDA engine, too. */
+ * May include index. The planner of the CUDA engine includes it. */
 #ifndef KITH_PLAN_NEAR_H
 #define KITH_PLAN_NEAR_H
 
