@@ -14,7 +14,7 @@
 
 /* In a periodic box without angles, differences along an axis may be folded if its side is at most so many
  * reaches: more would take the filter's digits. */
-static const double KITH_WIDEST_FOLD = 128;
+static const double KITH_WIDEST_FOLD = 96;
 
 typedef struct kith_task {
   const kith_predicate *predicate;
@@ -118,6 +118,7 @@ struct kith_engine {
   bool traces;          /* it notes what it does in the trace itself */
   bool all_pairs;       /* it meets all with all, and has no KITH_DO_COLLECT; rows are always by id */
   bool lists_pairs;     /* it has KITH_DO_PAIRS */
+  bool images_last;     /* rows that it fills have what lies across the faces of a box in the end */
   uint32_t grain;       /* pieces of work should be multiples of this; 0: any */
   uint32_t block_lanes; /* lanes that take blocks, if it cuts them */
   /* Runs work on a lane and adds to the tally; stops early once the call is cancelled. The CPU never fails for

@@ -119,6 +119,14 @@ static inline double kith_grid_row_side(const kith_grid *grid) {
   return grid->k > 1 ? grid->side[1] : grid->side[0];
 }
 
+/* The grid dimension that cuts a column, or k if none does. */
+static inline uint32_t kith_grid_dimension(const kith_grid *grid, uint32_t column) {
+  uint32_t j = 0;
+  while (j < grid->k && grid->dims[j] != column)
+    j++;
+  return j;
+}
+
 /* The numbers that dimension j has in those of the rows, padding included; where it wraps around one more,
  * since the reach may be all its cells. */
 static inline KITH_DEVICE uint64_t kith_grid_extent(const kith_grid *grid, uint32_t j) {

@@ -228,7 +228,7 @@ static double find_widest(const kith_join *j) {
       folded += side * side;
     square += (most + j->predicate.reach) * (most + j->predicate.reach);
   }
-  return 2 * sqrt(square) + 2 * sqrt(folded);
+  return 2 * sqrt(square) + 3 * sqrt(folded);
 }
 
 /* Whether coordinates in the index may be rounded: if the filter can always be used, and is all that sees them

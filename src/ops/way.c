@@ -23,11 +23,11 @@ static bool has_many_tests(const kith_estimate *estimate) {
   return estimate->tested > TESTS_PER_PAIR * estimate->pairs;
 }
 
-/* Pairs are moved twice; counting and filling would test every pair three times, collecting twice. Rows in a
- * periodic box that are filled have images last: an order that is not known here. */
+/* Pairs are moved twice; counting and filling would test every pair three times, collecting twice. Where rows
+ * that are filled have images last, their order is not known here. */
 static bool can_assemble(const kith_join *j, const kith_estimate *estimate) {
   enum { COLUMNS_PER_PAIR = 512 };
-  bool knows_order = j->space.lattice.n == 0 || j->options.sorted;
+  bool knows_order = !j->engine->images_last || j->options.sorted;
   bool needs_images = j->space.lattice.n > 0 && j->options.distances;
   return j->engine->lists_pairs && knows_order && !needs_images &&
          estimate->tested * j->a->dim > COLUMNS_PER_PAIR * kith_join_pairs_of_estimate(j, estimate->pairs);

@@ -111,14 +111,19 @@ static inline double kith_wrap_nearby(double x, double side) {
   return down < 0 ? up : down;
 }
 
-/* Axes along which differences are folded: where the box has no angles, and all points along an axis meet
- * anyway, the nearest image there is found by the difference alone. */
+/* Axes of a box without angles along which differences are folded: of pairs that meet whatever their images,
+ * the nearest one is found by the difference alone. */
 typedef struct kith_folds {
   uint32_t n;
   uint32_t axis[KITH_MAX_AXES]; /* ascending */
-  double side[KITH_MAX_AXES];   /* of the brick, along each; */
-  float narrow[KITH_MAX_AXES];  /* the same for a filter */
+  double side[KITH_MAX_AXES];   /* of the brick, along each */
 } kith_folds;
+
+/* Adds axis i of the lattice, behind those that there are. */
+static inline void kith_folds_add(kith_folds *folds, const kith_lattice *lattice, uint32_t i) {
+  folds->axis[folds->n] = lattice->axis[i];
+  folds->side[folds->n++] = lattice->vector[i][i];
+}
 
 /* The difference between points of the brick in their nearest image along an axis. That is what adding a side,
  * taking it away or leaving the difference gives, whichever is smallest: rounding is symmetric about zero. */

@@ -1,6 +1,7 @@
 /* Properties that every join has, whatever the data: see answers.c for what the answers must satisfy, limits.c
- * for what happens when memory, patience or luck run out, crowds.c for work that must not grow with the square
- * of a crowd. Uses kith.h alone, but for the switch that makes allocations fail. Prints "N passed, N failed".
+ * for what happens when memory, patience or luck run out, boxes.c for those of periodic boxes, crowds.c for
+ * work that must not grow with the square of a crowd. Uses kith.h alone, but for the switch that makes
+ * allocations fail. Prints "N passed, N failed".
  */
 #include "support.h"
 
@@ -10,6 +11,7 @@ int main(void) {
   test_answers();
   test_random_joins();
   test_pairs_at_eps();
+  test_boxes();
   test_extremes();
   test_radii();
   test_large_tables();

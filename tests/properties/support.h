@@ -66,6 +66,7 @@ void collected_free(collected *all);
 void test_answers(void);
 void test_random_joins(void);
 void test_pairs_at_eps(void);
+void test_boxes(void);
 void test_extremes(void);
 void test_radii(void);
 void test_large_tables(void);

@@ -2,6 +2,7 @@
  *
  * Counting a set against itself, and finding its pairs, visits each unordered pair of points once: a tile meets
  * itself, and what comes after it in the index. Degrees and filling visit every ordered pair. */
+#include "engine/cpu/around.h"
 #include "engine/cpu/order.h"
 #include "engine/cpu/row.h"
 #include "engine/cpu/visit.h"
@@ -236,6 +237,7 @@ kith_status kith_engine_cpu_create(kith_context *ctx, const kith_task *task, kit
                                .n_queries = task->queries->n,
                                .ids = task->queries->ids,
                                .lists_pairs = task->queries == task->candidates && !task->limits,
+                               .images_last = task->space->lattice.n > 0 && !kith_around_suits(task),
                                .run = run,
                                .destroy = destroy},
                       .ctx = ctx,

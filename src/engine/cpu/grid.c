@@ -8,8 +8,9 @@
 #include <string.h>
 
 /* A tile crosses into the next cell only while it holds fewer queries than this: a longer tile spreads the
- * cost of finding its runs, a wider one looks at more candidates than its queries need. */
-enum { ENOUGH_QUERIES = 16, ENOUGH_SORTED = 40 }; /* more where candidates must be sorted for every tile */
+ * cost of finding its runs, a wider one looks at more candidates than its queries need. Those cost more where
+ * rows are filled, and less where candidates must be sorted for every tile. */
+enum { ENOUGH_QUERIES = 24, ENOUGH_ROWS = 16, ENOUGH_SORTED = 40 };
 
 /* Nor does it cross a wider gap than about this many cells: a neighbouring row may be crowded there. */
 enum { FAR_CELLS = 8 };
@@ -92,7 +93,7 @@ static void enter_cell(kith_lane *lane, uint32_t position, bool once) {
 
 /* Whether a tile of so many queries stops short of the cell at x. */
 static bool is_tile_enough(const kith_lane *lane, uint32_t n, uint32_t x) {
-  uint32_t enough = lane->orders ? ENOUGH_SORTED : ENOUGH_QUERIES;
+  uint32_t enough = lane->orders ? ENOUGH_SORTED : lane->needs_ids ? ENOUGH_ROWS : ENOUGH_QUERIES;
   uint32_t far = FAR_CELLS + 4 * lane->task->queries->grid->reach[0];
   return n >= enough || x - lane->queries.x_last > far;
 }

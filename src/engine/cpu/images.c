@@ -1,7 +1,8 @@
 /* Images: see images.h. */
 #include "engine/cpu/images.h"
 
-#include "engine/cpu/search.h"
+#include "engine/cpu/around.h"
+#include "engine/cpu/cuts.h"
 
 #include <assert.h>
 #include <math.h>
@@ -85,47 +86,39 @@ void kith_images_turn_home(kith_lane *lane) {
 
 /* ---- folds ---- */
 
-/* Whether the runs of a tile hold its candidates along an axis in every image: no run ends there, since there
- * is one cell, or two. */
+/* Whether a tile meets its candidates along an axis whatever their image: all images at once, or no run ends
+ * there, since there is one cell, or two. */
 static bool can_fold(const kith_lane *lane, uint32_t axis, double side) {
   const kith_grid *grid = lane->task->candidates->grid;
-  for (uint32_t j = 0; j < grid->k; j++)
-    if (grid->dims[j] == axis && grid->cells[j] > 2)
-      return false;
-  return side <= KITH_WIDEST_FOLD * lane->task->predicate->reach;
+  uint32_t j = kith_grid_dimension(grid, axis);
+  bool meets_all = lane->one_pass || j == grid->k || grid->cells[j] <= 2;
+  return meets_all && kith_cuts_suit(side, lane->task->predicate->reach);
 }
 
 /* Divides the axes of a box without angles into those that are folded and those with images to turn to. */
 static void choose_folds(kith_lane *lane) {
   const kith_lattice *whole = &lane->task->space->lattice;
-  kith_folds *folds = &lane->image.folds;
-  double square = 0;
   lane->unfolded.n = 0;
   for (uint32_t i = 0; i < whole->n; i++) {
     double side = whole->vector[i][i];
-    if (!can_fold(lane, whole->axis[i], side)) {
-      uint32_t n = lane->unfolded.n++;
-      lane->unfolded.axis[n] = whole->axis[i];
-      lane->unfolded.vector[n][n] = side;
+    if (can_fold(lane, whole->axis[i], side)) {
+      kith_folds_add(&lane->image.folds, whole, i);
       continue;
     }
-    folds->axis[folds->n] = whole->axis[i];
-    folds->side[folds->n] = side;
-    folds->narrow[folds->n++] = (float)side;
-    square += side * side;
+    uint32_t n = lane->unfolded.n++;
+    lane->unfolded.axis[n] = whole->axis[i];
+    lane->unfolded.vector[n][n] = side;
   }
-  if (folds->n == 0)
-    return;
-  lane->fold_spread = 2 * sqrt(square) * (1 + 0x1p-20);
-  lane->filter_kernels = &lane->table->folding;
+  lane->fold_spread = kith_cuts_widest(&lane->image.folds);
 }
 
-void kith_images_open_sieve(kith_lane *lane) {
-  const kith_folds *folds = &lane->image.folds;
-  for (uint32_t i = 0; i < folds->n; i++) { /* origins are in the brick, too */
-    lane->sieve.low[folds->axis[i]] = (float)-folds->side[i];
-    lane->sieve.high[folds->axis[i]] = (float)folds->side[i];
-  }
+/* The box of the tile is one of staged coordinates, and wanted as they were. */
+void kith_images_set_up(kith_lane *lane) {
+  if (lane->image.folds.n == 0 || !lane->filter)
+    return;
+  kith_lane_find_box(lane);
+  kith_folds none = {0};
+  kith_cuts_lay(lane, &none, &lane->image.folds);
 }
 
 /* Where coordinates are rounded in the index, the cells of candidates are not. */
@@ -151,6 +144,7 @@ void kith_images_open(kith_lane *lane) {
   lane->unfolded = lane->task->space->lattice;
   if (lane->unfolded.n == 0)
     return;
+  lane->one_pass = kith_around_suits(lane->task);
   lane->image.doubt = kith_lattice_doubt(&lane->unfolded, limit);
   lane->ties = lane->image.doubt < limit;
   if (!lane->ties && !lane->unfolded.skewed)
@@ -287,7 +281,6 @@ static void sieve_by_near(kith_lane *lane) {
     lane->sieve.low[c] = staged(lane, c, lane->near_box[c]);
     lane->sieve.high[c] = staged(lane, c, lane->near_box[dim + c]);
   }
-  kith_images_open_sieve(lane);
 }
 
 /* Makes the tile ready to meet the images of candidates under lane->turned: all of its queries, though only
@@ -327,6 +320,7 @@ static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
   widen_near_box(lane);
   if (lane->sieves)
     sieve_by_near(lane);
+  kith_images_set_up(lane);
   open_near_box(lane);
 }
 
@@ -358,74 +352,4 @@ void kith_images_each(kith_lane *lane, bool positive, void (*meet)(void *user), 
     turn_to(lane, &walk.shift, near);
     meet(user);
   }
-}
-
-/* ---- runs ---- */
-
-/* Finds the rows whose cells are runs->at in dimensions 2 and more, and any in the range of dimension 1. */
-static void find_rows(const kith_lane *lane, kith_image_runs *runs) {
-  const kith_index *index = lane->task->candidates;
-  const kith_grid *grid = index->grid;
-  uint64_t number = 0;
-  for (uint32_t j = 2; j < grid->k; j++)
-    number += grid->stride[j] * runs->at[j];
-  runs->end = number + 1;
-  if (grid->k > 1) {
-    runs->end = number + runs->last[1] + 1; /* stride[1] is 1 */
-    number += runs->first[1];
-  }
-  runs->row = first_row(index->row_number, 0, index->n_rows, number);
-}
-
-/* Cells rise with coordinates, so those of points between two coordinates lie between theirs. Where cells are
- * bent the logarithm is trusted to one cell. */
-void kith_image_runs_begin(const kith_lane *lane, kith_image_runs *runs) {
-  const kith_index *index = lane->task->candidates;
-  const kith_grid *grid = index->grid;
-  uint32_t dim = lane->tile.dim;
-  *runs = (kith_image_runs){.over = index->n == 0};
-  for (uint32_t j = 0; j < grid->k; j++) {
-    uint32_t c = grid->dims[j];
-    double low = lane->near_box[c] + lane->shift[c];
-    double high = lane->near_box[dim + c] + lane->shift[c];
-    double reach = lane->predicate.reach + 0x1p-46 * (fabs(low) + fabs(high) + fabs(lane->shift[c]));
-    uint32_t first = kith_grid_cell(grid, j, low - reach);
-    uint32_t last = kith_grid_cell(grid, j, high + reach);
-    if (grid->tails[j]) {
-      first -= first > 0;
-      last += last + 1 < grid->cells[j];
-    }
-    runs->at[j] = runs->first[j] = first;
-    runs->last[j] = last;
-  }
-  find_rows(lane, runs);
-}
-
-/* Moves on to the next combination of cells in dimensions 2 and more. */
-static void next_rows(const kith_lane *lane, kith_image_runs *runs) {
-  uint32_t k = lane->task->candidates->grid->k;
-  for (uint32_t j = 2; j < k; j++) {
-    if (runs->at[j] < runs->last[j]) {
-      runs->at[j]++;
-      find_rows(lane, runs);
-      return;
-    }
-    runs->at[j] = runs->first[j];
-  }
-  runs->over = true;
-}
-
-bool kith_image_runs_next(const kith_lane *lane, kith_image_runs *runs, kith_run *run) {
-  const kith_index *index = lane->task->candidates;
-  while (!runs->over && (runs->row == index->n_rows || index->row_number[runs->row] >= runs->end))
-    next_rows(lane, runs);
-  if (runs->over)
-    return false;
-  uint32_t begin = index->row_cell[runs->row];
-  uint32_t end = index->row_cell[runs->row + 1];
-  begin = first_cell(index->cell_x, begin, end, runs->first[0]);
-  end = first_cell(index->cell_x, begin, end, (uint64_t)runs->last[0] + 1);
-  *run = (kith_run){.begin = index->cell_start[begin], .end = index->cell_start[end]};
-  runs->row++;
-  return true;
 }

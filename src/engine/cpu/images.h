@@ -4,7 +4,8 @@
  * tiles meet any images at all: those close to the faces of the brick.
  *
  * Along an axis that the grid does not cut, every tile would be close to both faces. There the candidates of a
- * tile are at hand, whatever their image, and the kernels fold the differences instead (kith_folds).
+ * tile are at hand, whatever their image: the definition folds the differences instead (kith_folds), and the
+ * filter has cuts (cuts.h). Boxes of few eps go without any passes (around.h).
  *
  * In such a pass the staged queries are q + s, in float relative to an origin close to them, for the filter;
  * what it leaves in doubt, and everything where it is not used, is settled with t = (q - b) + s from the
@@ -21,25 +22,11 @@
  * opposite, for counting a set against itself. The tile as it was is lost. */
 void kith_images_each(kith_lane *lane, bool positive, void (*meet)(void *user), void *user);
 
-/* The candidates that may be near the moved queries of the tile, as runs of positions, ascending. */
-typedef struct kith_image_runs {
-  uint32_t first[KITH_GRID_DIMS], last[KITH_GRID_DIMS]; /* cells, per grid dimension */
-  uint32_t at[KITH_GRID_DIMS];                          /* the cells looked at, in dimensions 2 and more */
-  uint32_t row;                                         /* of the index, the next to look at */
-  uint64_t end;                                         /* of the row numbers with these cells */
-  bool over;
-} kith_image_runs;
-
-void kith_image_runs_begin(const kith_lane *lane, kith_image_runs *runs);
-
-/* The next run, perhaps an empty one; false when there are no more. */
-bool kith_image_runs_next(const kith_lane *lane, kith_image_runs *runs, kith_run *run);
-
-/* Sets up a tile for the candidates as they are, once it is known how it is tested. */
+/* Sets up a tile for the candidates as they are, once it is known how it is tested, */
 void kith_images_turn_home(kith_lane *lane);
 
-/* Along axes that are folded candidates may be near wherever they are: takes the bounds off a sieve. */
-void kith_images_open_sieve(kith_lane *lane);
+/* and once it is staged. */
+void kith_images_set_up(kith_lane *lane);
 
 /* Sets up a lane. */
 void kith_images_open(kith_lane *lane);

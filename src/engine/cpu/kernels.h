@@ -34,6 +34,15 @@ typedef struct kith_truth {
   const uint32_t *candidate_positions; /* of the staged candidates */
 } kith_truth;
 
+/* Periodic axes that are cut open where no query is near (cuts.h): what is behind a cut is lower by a side.
+ * Those of the filter are for four queries each, from the first one on, or for one. */
+typedef struct kith_cuts {
+  bool shared;   /* the cuts are those of four queries, but for queries that are left over */
+  bool *cut;     /* which dimensions are; */
+  float *by;     /* their sides; */
+  float *behind; /* and where, dimension c for query q at [c * KITH_TILE_QUERIES + q] */
+} kith_cuts;
+
 /* The images of the candidates that a tile is tested against: queries moved by a vector of the lattice, and
  * along some axes whichever image is nearest. */
 typedef struct kith_image kith_image;
@@ -63,6 +72,7 @@ typedef struct kith_tile {
   float stop;              /* partial sums above this end a distance: the band, or infinity */
   const kith_truth *truth; /* NULL: the coordinates above are exact */
   const kith_image *image; /* NULL: the points as they are, no image */
+  const kith_cuts *cuts;   /* of the filter; NULL: none */
 } kith_tile;
 
 /* Where the neighbours of each query of the tile go. */
@@ -82,6 +92,9 @@ typedef struct kith_sieve {
   bool slanted;         /* the box is one along directions (space/directions.h), in norm 1 */
   float *low, *high;    /* the box, per dimension, as staged */
   float limit;          /* candidates whose size beside the box, in float, exceeds this are dropped */
+  bool cuts;            /* candidates are staged in the image that is nearest to the box: */
+  bool *cut;            /* along these dimensions */
+  float *behind, *by;   /* those behind here are lower by a side */
   float *to;            /* coordinate c of the k-th kept one to [c * to_stride + k] */
   size_t to_stride;
   const uint32_t *ids; /* NULL: not wanted */
@@ -140,7 +153,7 @@ typedef struct kith_kernel_table {
   void (*slant)(float *columns, size_t stride, uint32_t n, uint32_t dim);
   kith_kernels f32[KITH_KERNEL_DIMS + 1];
   kith_kernels f64[KITH_KERNEL_DIMS + 1];
-  kith_kernels folding; /* the filter, for tiles whose image folds differences; any dimension */
+  kith_kernels cutting[KITH_KERNEL_DIMS + 1]; /* the filter, for tiles with cuts in norm 2 */
   kith_image_kernels image_f32, image_f64;
 } kith_kernel_table;
 

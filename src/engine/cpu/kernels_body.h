@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
+#define HAS_BOXES (KERNEL_NORM == KITH_NORM_2) /* periodic boxes are for that norm */
 
 static inline uint32_t padded_candidates(const kith_tile *tile) {
   return (tile->n_candidates + KITH_CANDIDATE_ALIGN - 1) / KITH_CANDIDATE_ALIGN * KITH_CANDIDATE_ALIGN;
@@ -95,11 +96,20 @@ INLINE vd vd_size_add(vd size, vd t) {
   return KERNEL_NORM == KITH_NORM_1 ? vd_add(size, vd_abs(t)) : vd_max(size, vd_abs(t));
 }
 
+/* How candidates are sieved; known when this is compiled. In norm 1 the box may be one along directions, in
+ * norm 2 there are periodic boxes. */
+typedef struct sieve_kind {
+  bool is_f64, slanted, cuts;
+} sieve_kind;
+
 /* Coordinate c of LANES candidates from i on, as it is staged. */
-INLINE vf sieve_load(const kith_sieve *sieve, uint32_t c, uint32_t i, bool is_f64) {
+INLINE vf sieve_load(const kith_sieve *sieve, uint32_t c, uint32_t i, sieve_kind kind) {
   size_t at = c * sieve->from_stride + i;
-  return is_f64 ? vf_load_narrow((const double *)sieve->from + at, vd_set(sieve->origin[c]))
-                : vf_load((const float *)sieve->from + at);
+  vf x = kind.is_f64 ? vf_load_narrow((const double *)sieve->from + at, vd_set(sieve->origin[c]))
+                     : vf_load((const float *)sieve->from + at);
+  if (kind.cuts && sieve->cut[c])
+    x = vf_lower_behind(x, vf_set(sieve->behind[c]), vf_set(sieve->by[c]));
+  return x;
 }
 
 /* Two columns become their sum and their difference, and all columns the directions of their groups. */
@@ -155,17 +165,16 @@ INLINE vf size_beyond_slanted(const kith_sieve *sieve, uint32_t dim, const vf *x
 
 /* Which of LANES candidates are near the box. The distance in a dimension is that from the coordinate to
  * itself, clamped to the box. Keeps the coordinates in x, if they are few enough for the registers. */
-INLINE uint32_t sieve_mask(const kith_sieve *sieve, uint32_t i, uint32_t dim, bool is_f64, bool slanted,
-                           vf *x) {
+INLINE uint32_t sieve_mask(const kith_sieve *sieve, uint32_t i, uint32_t dim, sieve_kind kind, vf *x) {
   vf sum = vf_set(0);
   for (uint32_t c = 0; c < dim; c++) {
-    vf value = sieve_load(sieve, c, i, is_f64);
-    if (!slanted)
+    vf value = sieve_load(sieve, c, i, kind);
+    if (!kind.slanted)
       sum = vf_size_add(sum, beyond_box(sieve, c, value));
     if (dim <= KITH_KERNEL_DIMS)
       x[c] = value;
   }
-  if (slanted)
+  if (kind.slanted)
     sum = size_beyond_slanted(sieve, dim, x);
   return vf_mask_le(sum, vf_set(sieve->limit));
 }
@@ -175,18 +184,18 @@ static inline uint32_t lanes_left(uint32_t i, uint32_t n) {
   return n - i < LANES ? (1U << (n - i)) - 1 : UINT32_MAX;
 }
 
-INLINE uint32_t sieve_loop(const kith_sieve *shared, uint32_t dim, bool is_f64, bool slanted) {
+INLINE uint32_t sieve_loop(const kith_sieve *shared, uint32_t dim, sieve_kind kind) {
   const kith_sieve sieve = *shared; /* a copy of its own, which the stores below cannot change */
   uint32_t kept = 0;
   for (uint32_t i = 0; i < sieve.n; i += LANES) {
     vf x[KITH_KERNEL_DIMS];
-    uint32_t mask = sieve_mask(&sieve, i, dim, is_f64, slanted, x) & lanes_left(i, sieve.n);
+    uint32_t mask = sieve_mask(&sieve, i, dim, kind, x) & lanes_left(i, sieve.n);
     if (!mask && dim > KITH_KERNEL_DIMS) /* for few dimensions a wrong guess would cost more than it saves */
       continue;
     vorder order = v_order(mask);
     for (uint32_t c = 0; c < dim; c++)
       vf_pack(sieve.to + c * sieve.to_stride + kept,
-              dim <= KITH_KERNEL_DIMS ? x[c] : sieve_load(&sieve, c, i, is_f64), order);
+              dim <= KITH_KERNEL_DIMS ? x[c] : sieve_load(&sieve, c, i, kind), order);
     if (sieve.ids)
       vu_pack(sieve.ids_to + kept, vu_load(sieve.ids + i), order);
     if (sieve.positions_to)
@@ -197,9 +206,11 @@ INLINE uint32_t sieve_loop(const kith_sieve *shared, uint32_t dim, bool is_f64, 
 }
 
 INLINE uint32_t sieve_body(const kith_sieve *sieve, uint32_t dim, bool is_f64, bool may_slant) {
-  may_slant = may_slant && KERNEL_NORM == KITH_NORM_1;
-  return may_slant && sieve->slanted ? sieve_loop(sieve, dim, is_f64, true)
-                                     : sieve_loop(sieve, dim, is_f64, false);
+  if (KERNEL_NORM == KITH_NORM_1 && may_slant && sieve->slanted)
+    return sieve_loop(sieve, dim, (sieve_kind){.is_f64 = is_f64, .slanted = true});
+  if (HAS_BOXES && sieve->cuts)
+    return sieve_loop(sieve, dim, (sieve_kind){.is_f64 = is_f64, .cuts = true});
+  return sieve_loop(sieve, dim, (sieve_kind){.is_f64 = is_f64});
 }
 
 /* Adds columns [begin, end) of one query against LANES candidates. */
@@ -233,54 +244,37 @@ INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim
   return is_max ? vf_add(sum, start) : sum;
 }
 
-/* Adds columns [begin, end) of `width` queries (4 or 1) against LANES candidates. */
-INLINE void add_columns(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, uint32_t begin,
-                        uint32_t end, vf *sums) {
-  const float *query = (const float *)tile->queries + begin * (size_t)KITH_TILE_QUERIES + q;
-  const float *candidate = (const float *)tile->candidates + begin * (size_t)tile->stride + j;
-  for (uint32_t c = begin; c < end; c++) {
-    vf x = vf_load(candidate);
-    for (uint32_t k = 0; k < width; k++)
-      sums[k] = vf_size_add(sums[k], vf_sub(x, vf_set(query[k])));
-    query += KITH_TILE_QUERIES;
-    candidate += tile->stride;
-  }
-}
-
-/* The same for one column whose differences are folded. */
-INLINE void add_folded(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, uint32_t c, vf side,
-                       vf *sums) {
-  const float *query = (const float *)tile->queries + c * (size_t)KITH_TILE_QUERIES + q;
-  vf x = vf_load((const float *)tile->candidates + c * (size_t)tile->stride + j);
-  for (uint32_t k = 0; k < width; k++) {
-    vf t = vf_abs(vf_sub(x, vf_set(query[k])));
-    sums[k] = vf_size_add(sums[k], vf_min_abs(t, vf_sub(t, side)));
-  }
-}
-
-/* The sums of `width` queries (4 or 1) where differences are folded. Columns are not unrolled: going through
- * the queries within each of them is as good. */
-INLINE void folded_sums(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, const kith_folds *folds,
-                        vf *sums) {
-  uint32_t c = 0;
+/* The sums of `width` queries (4 or 1) where some columns are cut: queries share the cut of the first. */
+INLINE void cut_sums(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, uint32_t dim,
+                     const kith_cuts *cuts, vf *sums) {
+  const float *query = (const float *)tile->queries + q;
+  const float *candidate = (const float *)tile->candidates + j;
   for (uint32_t k = 0; k < width; k++)
     sums[k] = vf_set(tile->starts[q + k]);
-  for (uint32_t i = 0; i < folds->n; c = folds->axis[i++] + 1) {
-    add_columns(tile, q, width, j, c, folds->axis[i], sums);
-    add_folded(tile, q, width, j, folds->axis[i], vf_set(folds->narrow[i]), sums);
+  for (uint32_t c = 0; c < dim; c++) {
+    size_t at = c * (size_t)KITH_TILE_QUERIES;
+    vf x = vf_load(candidate + (size_t)c * tile->stride);
+    if (cuts->cut[c])
+      x = vf_lower_behind(x, vf_set(cuts->behind[at + q]), vf_set(cuts->by[c]));
+    for (uint32_t k = 0; k < width; k++)
+      sums[k] = vf_size_add(sums[k], vf_sub(x, vf_set(query[at + k])));
   }
-  add_columns(tile, q, width, j, c, tile->dim, sums);
 }
 
-/* Where none is (NULL) that is known when this is compiled. */
+/* Where there are none (NULL) that is known when this is compiled. */
 INLINE void filter_sums(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, uint32_t dim,
-                        const kith_folds *folds, vf *sums) {
-  if (folds) {
-    folded_sums(tile, q, width, j, folds, sums);
+                        const kith_cuts *cuts, vf *sums) {
+  if (cuts) {
+    cut_sums(tile, q, width, j, dim, cuts, sums);
     return;
   }
   for (uint32_t k = 0; k < width; k++)
     sums[k] = filter_sum(tile, q + k, j, dim);
+}
+
+/* How many queries go by fours, from the first one on: none where each has centers of its own. */
+INLINE uint32_t queries_by_fours(const kith_tile *tile, const kith_cuts *cuts) {
+  return cuts && !cuts->shared ? 0 : tile->n_queries / 4 * 4;
 }
 
 /* Queries go by fours: four independent chains hide the latency of the accumulators.
@@ -289,9 +283,9 @@ INLINE void filter_sums(const kith_tile *tile, uint32_t q, uint32_t width, uint3
  * +infinity.
  */
 INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs, uint32_t dim,
-                       const kith_folds *folds) {
+                       const kith_cuts *cuts) {
   uint32_t n = padded_candidates(tile);
-  uint32_t fours = tile->n_queries / 4 * 4;
+  uint32_t fours = queries_by_fours(tile, cuts);
   vf nearest[4];
   vu hits[4];
   for (int k = 0; k < 4; k++) {
@@ -301,14 +295,14 @@ INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, u
   for (uint32_t j = 0; j < n; j += LANES) {
     vf sums[4];
     for (uint32_t q = 0; q < fours; q += 4) {
-      filter_sums(tile, q, 4, j, dim, folds, sums);
+      filter_sums(tile, q, 4, j, dim, cuts, sums);
       for (uint32_t k = 0; k < 4; k++) {
         hits[k] = vu_count_negative(hits[k], sums[k]);
         nearest[k] = vf_min_abs(nearest[k], sums[k]);
       }
     }
     for (uint32_t q = fours; q < tile->n_queries; q++) {
-      filter_sums(tile, q, 1, j, dim, folds, sums);
+      filter_sums(tile, q, 1, j, dim, cuts, sums);
       hits[0] = vu_count_negative(hits[0], sums[0]);
       nearest[0] = vf_min_abs(nearest[0], sums[0]);
     }
@@ -324,7 +318,7 @@ INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, u
 
 /* Counts for `width` queries (4 or 1) starting at q; returns the smallest |sum| met. */
 INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t *degrees, uint32_t dim,
-                        const kith_folds *folds) {
+                        const kith_cuts *cuts) {
   uint32_t n = padded_candidates(tile);
   vf nearest[4];
   vu hits[4];
@@ -334,7 +328,7 @@ INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, uint3
   }
   for (uint32_t j = 0; j < n; j += LANES) {
     vf sums[4];
-    filter_sums(tile, q, width, j, dim, folds, sums);
+    filter_sums(tile, q, width, j, dim, cuts, sums);
     for (uint32_t k = 0; k < width; k++) {
       hits[k] = vu_count_negative(hits[k], sums[k]);
       nearest[k] = vf_min_abs(nearest[k], sums[k]);
@@ -348,13 +342,13 @@ INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, uint3
 }
 
 INLINE bool degrees_body(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
-                         uint32_t dim, const kith_folds *folds) {
+                         uint32_t dim, const kith_cuts *cuts) {
   uint32_t q = 0;
   float nearest = INFINITY;
-  for (; q + 4 <= tile->n_queries; q += 4)
-    nearest = fminf(nearest, degrees_of(tile, q, 4, degrees, dim, folds));
+  for (; q < queries_by_fours(tile, cuts); q += 4)
+    nearest = fminf(nearest, degrees_of(tile, q, 4, degrees, dim, cuts));
   for (; q < tile->n_queries; q++)
-    nearest = fminf(nearest, degrees_of(tile, q, 1, degrees, dim, folds));
+    nearest = fminf(nearest, degrees_of(tile, q, 1, degrees, dim, cuts));
   return nearest > predicate->band;
 }
 
@@ -435,13 +429,13 @@ INLINE uint32_t neighbors(const kith_tile *tile, const kith_predicate *predicate
 }
 
 INLINE void settled_body(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
-                         uint32_t dim, const kith_folds *folds) {
+                         uint32_t dim, const kith_cuts *cuts) {
   uint32_t n = padded_candidates(tile);
   vf above = vf_set(predicate->band);
   for (uint32_t q = 0; q < tile->n_queries; q++)
     for (uint32_t j = 0; j < n; j += LANES) {
       vf sum;
-      filter_sums(tile, q, 1, j, dim, folds, &sum);
+      filter_sums(tile, q, 1, j, dim, cuts, &sum);
       uint32_t near = vf_mask_le(sum, above);
       if (near)
         degrees[q] += (uint32_t)__builtin_popcount(neighbors(tile, predicate, q, j, sum, near, dim));
@@ -453,7 +447,7 @@ typedef uint32_t found_ids[4][KITH_MOST_CANDIDATES];
 
 /* Rows of `width` queries (4 or 1) starting at q: candidates are loaded once for all of them. */
 INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kith_predicate *predicate,
-                    kith_rows *rows, uint32_t dim, const kith_folds *folds, found_ids buffer) {
+                    kith_rows *rows, uint32_t dim, const kith_cuts *cuts, found_ids buffer) {
   uint32_t n = padded_candidates(tile);
   vf above = vf_set(predicate->band);
   uint32_t *next[4];
@@ -465,7 +459,7 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
     vf sums[4];
     uint32_t near[4];
     uint32_t any = 0;
-    filter_sums(tile, q, width, j, dim, folds, sums);
+    filter_sums(tile, q, width, j, dim, cuts, sums);
 #pragma GCC unroll 4
     for (uint32_t k = 0; k < width; k++) {
       near[k] = vf_mask_le(sums[k], above);
@@ -495,15 +489,15 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
 /* Works on copies of the tile and the predicate: ids are written through pointers that might otherwise point
  * into them. */
 INLINE void fill_body(const kith_tile *shared_tile, const kith_predicate *shared_predicate, kith_rows *rows,
-                      uint32_t dim, const kith_folds *folds) {
+                      uint32_t dim, const kith_cuts *cuts) {
   const kith_tile tile = *shared_tile;
   const kith_predicate predicate = *shared_predicate;
   found_ids buffer;
   uint32_t q = 0;
-  for (; q + 4 <= tile.n_queries; q += 4)
-    fill_of(&tile, q, 4, &predicate, rows, dim, folds, buffer);
+  for (; q < queries_by_fours(&tile, cuts); q += 4)
+    fill_of(&tile, q, 4, &predicate, rows, dim, cuts, buffer);
   for (; q < tile.n_queries; q++)
-    fill_of(&tile, q, 1, &predicate, rows, dim, folds, buffer);
+    fill_of(&tile, q, 1, &predicate, rows, dim, cuts, buffer);
 }
 
 /* kith_fold for D_LANES differences. Padding, infinitely far away, stays there. */
@@ -618,21 +612,25 @@ INLINE void fill_exact_body(const kith_tile *tile, kith_rows *rows, uint32_t dim
     fill_body(tile, predicate, rows, DIMENSION(D), NULL);                                                      \
   }                                                                                                            \
   MAKE_EXACT(D, f32, false)                                                                                    \
-  MAKE_EXACT(D, f64, true)
-/* Tiles whose image folds. */
-static bool count_folding(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs) {
-  return count_body(tile, predicate, pairs, tile->dim, &tile->image->folds);
-}
-static bool degrees_folding(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) {
-  return degrees_body(tile, predicate, degrees, tile->dim, &tile->image->folds);
-}
-static void settled_folding(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) {
-  settled_body(tile, predicate, degrees, tile->dim, &tile->image->folds);
-}
-static void fill_folding(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows) {
-  const kith_folds folds = tile->image->folds; /* a copy, as in fill_body */
-  fill_body(tile, predicate, rows, tile->dim, &folds);
-}
+  MAKE_EXACT(D, f64, true)                                                                                     \
+  MAKE_CUTTING(D)
+/* The filter for tiles with cuts, which there are in norm 2 only. */
+#define MAKE_CUTTING(D)                                                                                        \
+  static bool count_cutting_##D(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs) {     \
+    return HAS_BOXES && count_body(tile, predicate, pairs, DIMENSION(D), tile->cuts);                          \
+  }                                                                                                            \
+  static bool degrees_cutting_##D(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) { \
+    return HAS_BOXES && degrees_body(tile, predicate, degrees, DIMENSION(D), tile->cuts);                      \
+  }                                                                                                            \
+  static void settled_cutting_##D(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) { \
+    if (HAS_BOXES)                                                                                             \
+      settled_body(tile, predicate, degrees, DIMENSION(D), tile->cuts);                                        \
+  }                                                                                                            \
+  static void fill_cutting_##D(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows) {      \
+    const kith_cuts cuts = *tile->cuts; /* a copy, as in fill_body */                                          \
+    if (HAS_BOXES)                                                                                             \
+      fill_body(tile, predicate, rows, DIMENSION(D), &cuts);                                                   \
+  }
 /* Tiles with any image, by the definition. */
 #define MAKE_IMAGE(TYPE, IS_F64)                                                                               \
   static void degrees_image_##TYPE(const kith_tile *tile, uint32_t *degrees) {                                 \
@@ -643,6 +641,11 @@ static void fill_folding(const kith_tile *tile, const kith_predicate *predicate,
   }
 #define ENTRY_F32(D)                                                                                           \
   { count_##D, degrees_##D, settled_##D, fill_##D, degrees_exact_f32_##D, fill_exact_f32_##D, sieve_f32_##D }
+#define ENTRY_CUTTING(D)                                                                                       \
+  {                                                                                                            \
+    .count = count_cutting_##D, .degrees = degrees_cutting_##D, .settled = settled_cutting_##D,                \
+    .fill = fill_cutting_##D                                                                                   \
+  }
 #define ENTRY_F64(D)                                                                                           \
   { NULL, NULL, NULL, NULL, degrees_exact_f64_##D, fill_exact_f64_##D, sieve_f64_##D }
 
@@ -669,10 +672,8 @@ const kith_kernel_table KERNEL_TABLE = {
             ENTRY_F32(7), ENTRY_F32(8)},
     .f64 = {ENTRY_F64(0), ENTRY_F64(1), ENTRY_F64(2), ENTRY_F64(3), ENTRY_F64(4), ENTRY_F64(5), ENTRY_F64(6),
             ENTRY_F64(7), ENTRY_F64(8)},
-    .folding = {.count = count_folding,
-                .degrees = degrees_folding,
-                .settled = settled_folding,
-                .fill = fill_folding},
+    .cutting = {ENTRY_CUTTING(0), ENTRY_CUTTING(1), ENTRY_CUTTING(2), ENTRY_CUTTING(3), ENTRY_CUTTING(4),
+                ENTRY_CUTTING(5), ENTRY_CUTTING(6), ENTRY_CUTTING(7), ENTRY_CUTTING(8)},
     .image_f32 = {degrees_image_f32, fill_image_f32},
     .image_f64 = {degrees_image_f64, fill_image_f64},
 };

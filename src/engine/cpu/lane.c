@@ -1,6 +1,7 @@
 /* Lanes: how a tile is tested, and staging. See lane.h. */
 #include "engine/cpu/lane.h"
 
+#include "engine/cpu/around.h"
 #include "engine/cpu/ego.h"
 #include "engine/cpu/grid.h"
 #include "engine/cpu/images.h"
@@ -68,9 +69,11 @@ static void choose_test(kith_lane *lane) {
   lane->width = lane->index_width;
   lane->tile.truth = NULL;
   lane->tile.image = NULL;
+  lane->tile.cuts = NULL;
   bool is_f64 = lane->index_width > sizeof(float);
   if (lane->filter && (is_f64 || lane->spread + lane->fold_spread > 0)) {
-    double spread = lane->spread + lane->fold_spread + (is_f64 ? center_on_queries(lane) : 0);
+    lane->tile_spread = lane->spread + (is_f64 ? center_on_queries(lane) : 0);
+    double spread = lane->tile_spread + lane->fold_spread;
     lane->filter = kith_predicate_narrow(&lane->predicate, lane->tile.dim, spread);
     if (lane->filter)
       lane->width = sizeof(float);
@@ -131,7 +134,7 @@ static void bound_queries(kith_lane *lane) {
                         &lane->sieve.high[c]);
 }
 
-/* Decides whether to sieve candidates, and finds the box to sieve by.
+/* Finds the box to sieve by.
  *
  * Let a be a query and b a candidate that belong together, as staged, and y the point of the box nearest to b:
  * then |b_c - y_c| <= |b_c - a_c| in every dimension, as a lies in the box. The sieve computes the size of b -
@@ -139,15 +142,18 @@ static void bound_queries(kith_lane *lane) {
  * filter (docs/exactness.md) holds here: rounding lifts the sum to at most limit + band. A second band pays for
  * rounding the limit itself. Along directions, whose differences are no larger than those of their columns
  * together, the largest of each group are added up; sums that make them are rounded, too. */
-void kith_lane_choose_sieve(kith_lane *lane) {
-  uint32_t n = lane->tile.n_queries;
-  lane->sieves = lane->filter && lane->tile.dim >= SIEVE_DIMS && n >= SIEVE_QUERIES;
-  if (!lane->sieves)
-    return;
+void kith_lane_make_sieve(kith_lane *lane) {
+  lane->sieves = true;
   bound_queries(lane);
-  kith_images_open_sieve(lane);
   lane->sieve.limit =
       (float)(lane->predicate.limit + 2 * (double)lane->predicate.band + KITH_SLANT_ROUNDING * lane->slanted);
+}
+
+void kith_lane_choose_sieve(kith_lane *lane) {
+  lane->sieve.cuts = false;
+  lane->sieves = lane->filter && lane->tile.dim >= SIEVE_DIMS && lane->tile.n_queries >= SIEVE_QUERIES;
+  if (lane->sieves)
+    kith_lane_make_sieve(lane);
 }
 
 void kith_lane_begin(kith_lane *lane) {
@@ -169,6 +175,10 @@ void kith_lane_open_tile(kith_lane *lane) {
   choose_test(lane);
   kith_lane_stage_queries(lane);
   kith_lane_choose_sieve(lane);
+  if (lane->one_pass)
+    kith_around_set_up(lane);
+  else
+    kith_images_set_up(lane);
 }
 
 kith_run kith_lane_run(kith_lane *lane, uint32_t r) {
@@ -242,9 +252,21 @@ bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *
   return false;
 }
 
+/* Candidates that are lowered when they are staged go through the sieve, which is to drop none. */
+static void stage_lowered(kith_lane *lane, uint32_t begin, uint32_t end) {
+  float limit = lane->sieve.limit;
+  lane->sieve.limit = INFINITY;
+  kith_lane_sieve(lane, begin, end);
+  lane->sieve.limit = limit;
+}
+
 void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {
   const kith_index *index = lane->task->candidates;
   kith_tile *tile = &lane->tile;
+  if (lane->sieve.cuts) {
+    stage_lowered(lane, begin, end);
+    return;
+  }
   kith_copy copy = {.to = (char *)lane->candidate_coords + tile->n_candidates * lane->width,
                     .to_stride = tile->stride * lane->width};
   copy_coordinates(lane, index, begin, end, copy);

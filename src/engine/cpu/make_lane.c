@@ -1,4 +1,5 @@
 /* Making a lane: which kernels it calls, and where in its memory its buffers lie. See lane.h. */
+#include "engine/cpu/around.h"
 #include "engine/cpu/ego.h"
 #include "engine/cpu/grid.h"
 #include "engine/cpu/images.h"
@@ -18,8 +19,8 @@ const kith_kernel_table *kith_kernels_for(kith_isa_level isa, kith_norm norm) {
 /* The buffers of one lane, one behind the other. Sizes are multiples of 64 bytes. */
 typedef struct lane_layout {
   uint32_t stride;
-  size_t queries, candidates, ids, positions, grid, steps, ego, origin, box, near_box, shift, sieve, collected,
-      sort_items, total; /* where each begins */
+  size_t queries, candidates, ids, positions, grid, steps, ego, origin, box, near_box, shift, sieve, cuts,
+      collected, sort_items, total; /* where each begins */
 } lane_layout;
 
 static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -44,7 +45,9 @@ static lane_layout layout_lane(const kith_task *task, uint32_t collect_limit) {
   layout.near_box = layout.box + round_up(2 * sizeof(double) * dim);
   layout.shift = layout.near_box + round_up(2 * sizeof(double) * dim);
   layout.sieve = layout.shift + round_up(sizeof(double) * dim);
-  layout.collected = layout.sieve + round_up(2 * sizeof(float) * dim);
+  layout.cuts = layout.sieve + round_up((3 * sizeof(float) + sizeof(bool)) * dim);
+  size_t cuts = (sizeof(float) * (KITH_TILE_QUERIES + 1) + sizeof(bool)) * dim;
+  layout.collected = layout.cuts + (task->space->lattice.n > 0 ? round_up(cuts) : 0);
   size_t room = collect_limit > 0 ? (size_t)collect_limit + capacity : 0;
   size_t collected = sizeof(uint32_t) * KITH_TILE_QUERIES * room;
   layout.sort_items = layout.collected + round_up(collected);
@@ -82,7 +85,9 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
   *lane = (kith_lane){
       .task = task,
       .table = table,
+      .plain_kernels = &table->f32[entry],
       .filter_kernels = &table->f32[entry],
+      .cutting_kernels = &table->cutting[entry],
       .exact_kernels = task->candidates->dtype == KITH_F32 ? &table->f32[entry] : &table->f64[entry],
       .predicate = *task->predicate,
       .index_width = coordinate_width(task),
@@ -120,11 +125,17 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
                              .slanted = lane->slanted > 0,
                              .low = (float *)(buffer + layout.sieve),
                              .high = (float *)(buffer + layout.sieve) + dim,
+                             .behind = (float *)(buffer + layout.sieve) + 2 * dim,
+                             .cut = (bool *)((float *)(buffer + layout.sieve) + 3 * dim),
                              .to_stride = layout.stride};
   lane->truth = (kith_truth){.queries = truth_of(task->queries),
                              .candidates = truth_of(task->candidates),
                              .query_positions = lane->queries.positions,
                              .candidate_positions = lane->candidate_positions};
+  float *behind = (float *)(buffer + layout.cuts);
+  float *by = behind + (size_t)KITH_TILE_QUERIES * dim;
+  lane->cuts = (kith_cuts){.cut = (bool *)(by + dim), .by = by, .behind = behind};
+  lane->sieve.by = by;
   lane->spread = task->candidates->spread;
   if (lane->grid)
     kith_grid_walk_make(lane->grid, task->stencil, buffer + layout.steps);

@@ -1,6 +1,8 @@
 /* A tile and its candidates: see visit.h. */
 #include "engine/cpu/visit.h"
 
+#include "engine/cpu/box_runs.h"
+#include "engine/cpu/grid.h"
 #include "engine/cpu/images.h"
 
 #include "base/bypass.h"
@@ -231,10 +233,10 @@ static void meet_run(kith_visit *v, kith_run run, uint32_t from, bool own_row) {
 /* Meets the candidates near the moved queries of the tile. */
 static void meet_image(void *user) {
   kith_visit *v = user;
-  kith_image_runs runs;
+  kith_box_runs runs;
   kith_run run;
-  kith_image_runs_begin(v->lane, &runs);
-  while (kith_image_runs_next(v->lane, &runs, &run))
+  kith_box_runs_begin(v->lane, 0, &runs);
+  while (kith_box_runs_next(v->lane, &runs, &run))
     test_positions(v, run.begin, run.end, false);
   kith_visit_flush(v);
 }
@@ -245,12 +247,35 @@ static void meet_images(kith_visit *v, bool positive) {
     kith_images_each(v->lane, positive, meet_image, v);
 }
 
+/* The runs of a tile, in ascending order: those of its row, or those that reach around a periodic box, from a
+ * row of the index on. */
+typedef struct tile_runs {
+  uint32_t next;
+  kith_box_runs around;
+} tile_runs;
+
+static void begin_runs(const kith_lane *lane, uint32_t first_row, tile_runs *runs) {
+  runs->next = 0;
+  if (lane->around)
+    kith_box_runs_begin(lane, first_row, &runs->around);
+}
+
+static bool next_run(kith_lane *lane, tile_runs *runs, kith_run *run) {
+  if (lane->around)
+    return kith_box_runs_next(lane, &runs->around, run);
+  if (runs->next == lane->n_runs)
+    return false;
+  *run = kith_lane_run(lane, runs->next++);
+  return true;
+}
+
 void kith_visit_all(kith_visit *v) {
   const kith_query_tile *queries = &v->lane->queries;
-  for (uint32_t r = 0; r < v->lane->n_runs; r++) {
-    kith_run run = kith_lane_run(v->lane, r);
+  tile_runs runs;
+  kith_run run;
+  begin_runs(v->lane, 0, &runs);
+  while (next_run(v->lane, &runs, &run))
     meet_run(v, run, 0, run.begin < queries->end && queries->begin < run.end);
-  }
   kith_visit_flush(v);
   meet_images(v, false);
 }
@@ -261,8 +286,11 @@ void kith_visit_itself(kith_visit *v) {
 }
 
 void kith_visit_behind(kith_visit *v) {
-  for (uint32_t r = 0; r < v->lane->n_runs; r++)
-    meet_run(v, kith_lane_run(v->lane, r), v->lane->queries.end, false);
+  tile_runs runs;
+  kith_run run;
+  begin_runs(v->lane, v->lane->around ? v->lane->grid->row : 0, &runs);
+  while (next_run(v->lane, &runs, &run))
+    meet_run(v, run, v->lane->queries.end, false);
   kith_visit_flush(v);
   meet_images(v, true);
 }

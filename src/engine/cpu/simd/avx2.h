@@ -21,6 +21,9 @@ static inline vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
 static inline vf vf_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), a); }
 static inline vf vf_max_abs(vf a, vf b) { return _mm256_max_ps(a, vf_abs(b)); }
 static inline vf vf_min_abs(vf a, vf b) { return _mm256_min_ps(a, _mm256_andnot_ps(_mm256_set1_ps(-0.0F), b)); }
+static inline vf vf_lower_behind(vf a, vf bound, vf by) {
+  return _mm256_sub_ps(a, _mm256_and_ps(_mm256_cmp_ps(a, bound, _CMP_GT_OQ), by));
+}
 static inline vf vf_min(vf a, vf b) { return _mm256_min_ps(a, b); }
 static inline vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 static inline float vf_reduce_min(vf a) {

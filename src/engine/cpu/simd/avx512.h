@@ -23,6 +23,10 @@ static inline vf vf_abs(vf a) { return _mm512_abs_ps(a); }
 static inline vf vf_max_abs(vf a, vf b) { return _mm512_range_ps(a, b, 0x0B); }
 /* vrangeps 0x0A: the smaller absolute value, sign cleared, in one instruction. */
 static inline vf vf_min_abs(vf a, vf b) { return _mm512_range_ps(a, b, 0x0A); }
+/* Lowers by so much what exceeds a bound. */
+static inline vf vf_lower_behind(vf a, vf bound, vf by) {
+  return _mm512_mask_sub_ps(a, _mm512_cmp_ps_mask(a, bound, _CMP_GT_OQ), a, by);
+}
 static inline vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
 static inline vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline float vf_reduce_min(vf a) { return _mm512_reduce_min_ps(a); }

@@ -27,6 +27,7 @@ static inline vf vf_abs(vf a) { return fabsf(a); }
 /* The larger of a, which is not negative, and |b|. */
 static inline vf vf_max_abs(vf a, vf b) { return fabsf(b) > a ? fabsf(b) : a; }
 static inline vf vf_min_abs(vf a, vf b) { return fabsf(b) < a ? fabsf(b) : a; }
+static inline vf vf_lower_behind(vf a, vf bound, vf by) { return a > bound ? a - by : a; }
 static inline vf vf_min(vf a, vf b) { return a < b ? a : b; }
 static inline vf vf_max(vf a, vf b) { return a > b ? a : b; }
 static inline float vf_reduce_min(vf a) { return a; }

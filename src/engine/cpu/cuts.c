@@ -1,0 +1,172 @@
+/* Cuts: see cuts.h. */
+#include "engine/cpu/cuts.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Of a side: what half of it leaves for rounding. */
+static const double HALF_SIDE = 0.499;
+
+/* The longest distances between four points on a circle and the middle of what is left when their widest gap is
+ * taken away, of its length. */
+static const double FARTHEST_OF_FOUR = 0.375;
+
+bool kith_cuts_suit(double side, double reach) {
+  return reach * (1 + 0x1p-20) <= HALF_SIDE * side && side <= KITH_WIDEST_FOLD * reach;
+}
+
+/* ---- rounding ---- */
+
+static double norm_of_sides(const kith_folds *axes, bool inexact_only) {
+  double square = 0;
+  for (uint32_t i = 0; i < axes->n; i++)
+    if (!inexact_only || axes->side[i] != (double)(float)axes->side[i])
+      square += axes->side[i] * axes->side[i];
+  return sqrt(square) * (1 + 0x1p-20);
+}
+
+/* Coordinates are lowered to no less than a side below the origin, or two where that is not 0, and rounded
+ * then; a side is rounded, too, and candidates were, if they are relative to an origin. */
+double kith_cuts_widest(const kith_folds *axes) { return 3 * norm_of_sides(axes, false); }
+
+double kith_cuts_spread(const kith_lane *lane, const kith_folds *axes) {
+  double roundings = kith_lane_is_narrow(lane) ? 2.5 : 1;
+  return roundings * norm_of_sides(axes, false) + norm_of_sides(axes, true) / 2;
+}
+
+/* ---- a cut for the tile ---- */
+
+bool kith_cuts_one(const kith_lane *lane, double low, double high, double side) {
+  return (high - low) / 2 + lane->predicate.reach * (1 + 0x1p-20) <= HALF_SIDE * side;
+}
+
+static float *staged_queries(const kith_lane *lane, uint32_t c) {
+  return (float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES;
+}
+
+/* Cuts an axis in the middle between the tile and its image a side higher. If the tile itself lies behind that,
+ * at the high end, it is lowered, too. */
+static void cut_for_tile(kith_lane *lane, uint32_t c, double side) {
+  kith_sieve *sieve = &lane->sieve;
+  double low = lane->box[c];
+  double high = lane->box[lane->tile.dim + c];
+  double origin = kith_lane_is_narrow(lane) ? lane->origin[c] : 0;
+  bool lowers = low + high > side;
+  float by = lane->cuts.by[c];
+  sieve->cut[c] = true;
+  sieve->behind[c] = (float)((low + high + (lowers ? -side : side)) / 2 - origin);
+  if (!lowers)
+    return;
+  float *queries = staged_queries(lane, c);
+  for (uint32_t q = 0; q < lane->tile.n_queries; q++)
+    queries[q] -= by;
+  sieve->low[c] -= by;
+  sieve->high[c] -= by;
+}
+
+/* ---- a cut for each four queries ---- */
+
+/* A periodic axis, in the coordinates that are staged: from `low` on. */
+typedef struct circle {
+  float low, side;
+  float *restrict queries;
+  float *restrict behind;
+} circle;
+
+static inline float min_f32(float a, float b) { return a < b ? a : b; }
+static inline float max_f32(float a, float b) { return a > b ? a : b; }
+
+/* The middle of the widest gap between four points on a circle, perhaps a side higher. No branches: loops over
+ * fours become vectors. */
+static inline float gap_of_four(const float *x, float side) {
+  float low_a = min_f32(x[0], x[1]), high_a = max_f32(x[0], x[1]);
+  float low_b = min_f32(x[2], x[3]), high_b = max_f32(x[2], x[3]);
+  float second = max_f32(low_a, low_b), third = min_f32(high_a, high_b);
+  float sorted[4] = {min_f32(low_a, low_b), min_f32(second, third), max_f32(second, third),
+                     max_f32(high_a, high_b)};
+  float widest = side - (sorted[3] - sorted[0]);
+  float middle = (sorted[3] + sorted[0] + side) / 2;
+  for (int i = 0; i < 3; i++) {
+    float gap = sorted[i + 1] - sorted[i];
+    middle = gap > widest ? (sorted[i] + sorted[i + 1]) / 2 : middle;
+    widest = max_f32(gap, widest);
+  }
+  return middle;
+}
+
+/* Sets the cuts of each four queries, and of those that are left over, or of all, each its own. */
+static void set_cuts(const circle *r, uint32_t n_queries, bool shared) {
+  float fours[KITH_TILE_QUERIES / 4];
+  uint32_t n = shared ? n_queries / 4 : 0;
+  for (uint32_t i = 0; i < n; i++)
+    fours[i] = gap_of_four(r->queries + 4 * (size_t)i, r->side);
+  for (uint32_t i = 0; i < n; i++)
+    for (uint32_t k = 0; k < 4; k++)
+      r->behind[4 * i + k] = fours[i];
+  for (uint32_t q = 4 * n; q < n_queries; q++)
+    r->behind[q] = r->queries[q] + r->side / 2;
+}
+
+static void lower_queries(circle r, uint32_t n_queries) {
+  float end = r.low + r.side;
+  for (uint32_t q = 0; q < n_queries; q++) {
+    float behind = r.behind[q] - (r.behind[q] >= end ? r.side : 0);
+    float x = r.queries[q];
+    r.behind[q] = behind;
+    r.queries[q] = x > behind ? x - r.side : x;
+  }
+}
+
+static void cut_for_fours(kith_lane *lane, uint32_t c, double side) {
+  kith_cuts *cuts = &lane->cuts;
+  circle axis = {.low = kith_lane_is_narrow(lane) ? (float)-lane->origin[c] : 0,
+                 .side = (float)side,
+                 .queries = staged_queries(lane, c),
+                 .behind = cuts->behind + c * (size_t)KITH_TILE_QUERIES};
+  cuts->cut[c] = true;
+  set_cuts(&axis, lane->tile.n_queries, cuts->shared);
+  lower_queries(axis, lane->tile.n_queries);
+  lane->sieve.low[c] = -INFINITY; /* candidates may be near wherever they are */
+  lane->sieve.high[c] = INFINITY;
+}
+
+static bool can_share(const kith_lane *lane, const kith_folds *axes) {
+  double least = lane->predicate.reach * (1 + 0x1p-20) / (HALF_SIDE - FARTHEST_OF_FOUR);
+  bool can = true;
+  for (uint32_t i = 0; i < axes->n; i++)
+    can = can && axes->side[i] >= least;
+  return can;
+}
+
+/* ---- both ---- */
+
+static void open_cuts(kith_lane *lane, bool *cut, const kith_folds *axes) {
+  memset(cut, 0, lane->tile.dim * sizeof *cut);
+  for (uint32_t i = 0; i < axes->n; i++)
+    lane->cuts.by[axes->axis[i]] = (float)axes->side[i];
+}
+
+static void lay_for_tile(kith_lane *lane, const kith_folds *axes) {
+  if (!lane->sieves) /* it is what lowers candidates */
+    kith_lane_make_sieve(lane);
+  open_cuts(lane, lane->sieve.cut, axes);
+  for (uint32_t i = 0; i < axes->n; i++)
+    cut_for_tile(lane, axes->axis[i], axes->side[i]);
+}
+
+static void lay_for_fours(kith_lane *lane, const kith_folds *axes) {
+  open_cuts(lane, lane->cuts.cut, axes);
+  lane->cuts.shared = can_share(lane, axes);
+  for (uint32_t i = 0; i < axes->n; i++)
+    cut_for_fours(lane, axes->axis[i], axes->side[i]);
+}
+
+void kith_cuts_lay(kith_lane *lane, const kith_folds *for_tile, const kith_folds *for_fours) {
+  lane->sieve.cuts = for_tile->n > 0;
+  lane->tile.cuts = for_fours->n > 0 ? &lane->cuts : NULL;
+  lane->filter_kernels = for_fours->n > 0 ? lane->cutting_kernels : lane->plain_kernels;
+  if (for_tile->n > 0)
+    lay_for_tile(lane, for_tile);
+  if (for_fours->n > 0)
+    lay_for_fours(lane, for_fours);
+}
