@@ -12,10 +12,6 @@
 #include "index/index.h"
 #include "space/space.h"
 
-/* In a periodic box without angles, differences along an axis may be folded if its side is at most so many
- * reaches: more would take the filter's digits. */
-static const double KITH_WIDEST_FOLD = 96;
-
 typedef struct kith_task {
   const kith_predicate *predicate;
   const kith_space *space;     /* tells what distance a size is, and which images there are */

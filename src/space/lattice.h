@@ -112,7 +112,14 @@ static inline double kith_wrap_nearby(double x, double side) {
 }
 
 /* Axes of a box without angles along which differences are folded: of pairs that meet whatever their images,
- * the nearest one is found by the difference alone. */
+ * the nearest one is found by the difference alone. A side may be so many reaches, since more would take the
+ * filter's digits, and what half of it leaves, a 1000th, is for rounding. */
+#define KITH_WIDEST_FOLD 96
+#define KITH_HALF_SIDE 0.499
+static inline bool kith_folds_suit(double side, double reach) {
+  return reach * (1 + 0x1p-20) <= KITH_HALF_SIDE * side && side <= KITH_WIDEST_FOLD * reach;
+}
+
 typedef struct kith_folds {
   uint32_t n;
   uint32_t axis[KITH_MAX_AXES]; /* ascending */

@@ -20,7 +20,7 @@ bool kith_around_suits(const kith_task *task) {
     return false;
   bool suit = true;
   for (uint32_t i = 0; i < lattice->n; i++)
-    suit = suit && kith_cuts_suit(lattice->vector[i][i], task->predicate->reach);
+    suit = suit && kith_folds_suit(lattice->vector[i][i], task->predicate->reach);
   return suit && !accepts(task->stencil);
 }
 

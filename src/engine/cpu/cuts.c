@@ -4,16 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Of a side: what half of it leaves for rounding. */
-static const double HALF_SIDE = 0.499;
-
 /* The longest distances between four points on a circle and the middle of what is left when their widest gap is
  * taken away, of its length. */
 static const double FARTHEST_OF_FOUR = 0.375;
-
-bool kith_cuts_suit(double side, double reach) {
-  return reach * (1 + 0x1p-20) <= HALF_SIDE * side && side <= KITH_WIDEST_FOLD * reach;
-}
 
 /* ---- rounding ---- */
 
@@ -37,7 +30,7 @@ double kith_cuts_spread(const kith_lane *lane, const kith_folds *axes) {
 /* ---- a cut for the tile ---- */
 
 bool kith_cuts_one(const kith_lane *lane, double low, double high, double side) {
-  return (high - low) / 2 + lane->predicate.reach * (1 + 0x1p-20) <= HALF_SIDE * side;
+  return (high - low) / 2 + lane->predicate.reach * (1 + 0x1p-20) <= KITH_HALF_SIDE * side;
 }
 
 static float *staged_queries(const kith_lane *lane, uint32_t c) {
@@ -131,7 +124,7 @@ static void cut_for_fours(kith_lane *lane, uint32_t c, double side) {
 }
 
 static bool can_share(const kith_lane *lane, const kith_folds *axes) {
-  double least = lane->predicate.reach * (1 + 0x1p-20) / (HALF_SIDE - FARTHEST_OF_FOUR);
+  double least = lane->predicate.reach * (1 + 0x1p-20) / (KITH_HALF_SIDE - FARTHEST_OF_FOUR);
   bool can = true;
   for (uint32_t i = 0; i < axes->n; i++)
     can = can && axes->side[i] >= least;

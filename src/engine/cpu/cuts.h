@@ -11,9 +11,6 @@
 
 #include "engine/cpu/lane.h"
 
-/* Whether axes of a side may be cut: reach and rounding leave room. */
-bool kith_cuts_suit(double side, double reach);
-
 /* How far the filter's queries may be from their origin along the axes that are cut, and what rounding adds to
  * that: the band is made for it (docs/exactness.md). Of any tile, and of the one that is staged. */
 double kith_cuts_widest(const kith_folds *axes);

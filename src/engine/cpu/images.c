@@ -92,7 +92,7 @@ static bool can_fold(const kith_lane *lane, uint32_t axis, double side) {
   const kith_grid *grid = lane->task->candidates->grid;
   uint32_t j = kith_grid_dimension(grid, axis);
   bool meets_all = lane->one_pass || j == grid->k || grid->cells[j] <= 2;
-  return meets_all && kith_cuts_suit(side, lane->task->predicate->reach);
+  return meets_all && kith_folds_suit(side, lane->task->predicate->reach);
 }
 
 /* Divides the axes of a box without angles into those that are folded and those with images to turn to. */
