@@ -3,8 +3,6 @@
 
 #include "engine/cpu/cuts.h"
 
-#include <math.h>
-
 /* Whether the stencil has steps of which pairs are accepted untested: then it is worth more than one pass. */
 static bool accepts(const kith_stencil *stencil) {
   bool any = false;
@@ -60,9 +58,7 @@ static tile_axes choose_cuts(const kith_lane *lane) {
 
 /* Makes the band as narrow as the axes allow: it was made for whatever they may be. */
 static void fit_band(kith_lane *lane, const tile_axes *axes) {
-  double one = kith_cuts_spread(lane, &axes->for_tile);
-  double other = kith_cuts_spread(lane, &axes->for_fours);
-  double spread = sqrt(one * one + other * other) * (1 + 0x1p-20);
+  double spread = kith_cuts_spread(lane, &axes->for_tile, &axes->for_fours);
   kith_predicate_narrow(&lane->predicate, lane->tile.dim, lane->tile_spread + spread);
 }
 

@@ -10,21 +10,39 @@ static const double FARTHEST_OF_FOUR = 0.375;
 
 /* ---- rounding ---- */
 
-static double norm_of_sides(const kith_folds *axes, bool inexact_only) {
+double kith_cuts_widest(const kith_folds *axes) {
   double square = 0;
   for (uint32_t i = 0; i < axes->n; i++)
-    if (!inexact_only || axes->side[i] != (double)(float)axes->side[i])
-      square += axes->side[i] * axes->side[i];
-  return sqrt(square) * (1 + 0x1p-20);
+    square += axes->side[i] * axes->side[i];
+  return 3 * sqrt(square) * (1 + 0x1p-20);
 }
 
-/* Coordinates are lowered to no less than a side below the origin, or two where that is not 0, and rounded
- * then; a side is rounded, too, and candidates were, if they are relative to an origin. */
-double kith_cuts_widest(const kith_folds *axes) { return 3 * norm_of_sides(axes, false); }
+/* Coordinates are rounded when they are lowered, and sides where they are no floats. Those that are relative to
+ * an origin were rounded before, and are up to two sides from it then. */
+static double spread_along(const kith_lane *lane, double side, double farthest) {
+  bool is_float = side == (double)(float)side;
+  return (kith_lane_is_narrow(lane) ? 2.5 * side : farthest) + (is_float ? 0 : side / 2);
+}
 
-double kith_cuts_spread(const kith_lane *lane, const kith_folds *axes) {
-  double roundings = kith_lane_is_narrow(lane) ? 2.5 : 1;
-  return roundings * norm_of_sides(axes, false) + norm_of_sides(axes, true) / 2;
+/* Whether a tile lies behind its cut, at the high end of a side: then it is lowered, too. */
+static bool is_lowered(const kith_lane *lane, uint32_t c, double side) {
+  return lane->box[c] + lane->box[lane->tile.dim + c] > side;
+}
+
+double kith_cuts_spread(const kith_lane *lane, const kith_folds *for_tile, const kith_folds *for_fours) {
+  double square = 0;
+  for (uint32_t i = 0; i < for_tile->n; i++) {
+    uint32_t c = for_tile->axis[i];
+    double side = for_tile->side[i];
+    double farthest = is_lowered(lane, c, side) ? side - lane->box[c] : lane->box[lane->tile.dim + c];
+    double spread = spread_along(lane, side, farthest);
+    square += spread * spread;
+  }
+  for (uint32_t i = 0; i < for_fours->n; i++) {
+    double spread = spread_along(lane, for_fours->side[i], for_fours->side[i]);
+    square += spread * spread;
+  }
+  return sqrt(square) * (1 + 0x1p-20);
 }
 
 /* ---- a cut for the tile ---- */
@@ -37,14 +55,13 @@ static float *staged_queries(const kith_lane *lane, uint32_t c) {
   return (float *)lane->query_coords + c * (size_t)KITH_TILE_QUERIES;
 }
 
-/* Cuts an axis in the middle between the tile and its image a side higher. If the tile itself lies behind that,
- * at the high end, it is lowered, too. */
+/* Cuts an axis in the middle between the tile and its image a side higher, or lower if the tile is lowered. */
 static void cut_for_tile(kith_lane *lane, uint32_t c, double side) {
   kith_sieve *sieve = &lane->sieve;
   double low = lane->box[c];
   double high = lane->box[lane->tile.dim + c];
   double origin = kith_lane_is_narrow(lane) ? lane->origin[c] : 0;
-  bool lowers = low + high > side;
+  bool lowers = is_lowered(lane, c, side);
   float by = lane->cuts.by[c];
   sieve->cut[c] = true;
   sieve->behind[c] = (float)((low + high + (lowers ? -side : side)) / 2 - origin);

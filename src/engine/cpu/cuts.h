@@ -12,9 +12,9 @@
 #include "engine/cpu/lane.h"
 
 /* How far the filter's queries may be from their origin along the axes that are cut, and what rounding adds to
- * that: the band is made for it (docs/exactness.md). Of any tile, and of the one that is staged. */
+ * that: the band is made for it (docs/exactness.md). Of any tile, and of the one that is to be staged. */
 double kith_cuts_widest(const kith_folds *axes);
-double kith_cuts_spread(const kith_lane *lane, const kith_folds *axes);
+double kith_cuts_spread(const kith_lane *lane, const kith_folds *for_tile, const kith_folds *for_fours);
 
 /* Whether one cut is enough for a tile between two coordinates. */
 bool kith_cuts_one(const kith_lane *lane, double low, double high, double side);
