@@ -54,24 +54,48 @@ static void read_column(const build *b, uint32_t column, const uint64_t *items, 
     values[i] = kith_wrap_nearby(values[i], side);
 }
 
-/* The columns of a group, of the n <= BLOCK points of a block, while directions of it are asked for. */
+/* The columns of a group, of the n <= BLOCK points of a block, while directions of it are asked for; or all of
+ * points that are wrapped into a box with angles, which are three. */
 typedef struct group_columns {
   uint32_t first, n; /* n is 0: none yet */
   double values[KITH_GROUP][BLOCK];
 } group_columns;
 
+static bool wraps_together(const build *b) { return b->wrap_into && b->wrap_into->skewed; }
+
+static void read_together(const build *b, const uint64_t *items, uint32_t n, group_columns *group) {
+  double *columns[KITH_GROUP];
+  group->first = 0;
+  group->n = b->points->dim;
+  for (uint32_t c = 0; c < group->n; c++) {
+    columns[c] = group->values[c];
+    (b->points->dtype == KITH_F32 ? read_f32 : read_f64)(b->points, c, items, n, columns[c]);
+  }
+  kith_lattice_wrap_columns(b->wrap_into, columns, n);
+}
+
+/* The columns of a direction. */
+static void read_group(const build *b, const kith_direction *along, const uint64_t *items, uint32_t n,
+                       group_columns *group) {
+  if (group->n > 0 && along->first >= group->first && along->first < group->first + group->n)
+    return;
+  if (wraps_together(b)) {
+    read_together(b, items, n, group);
+    return;
+  }
+  group->first = along->first;
+  group->n = along->n;
+  for (uint32_t i = 0; i < along->n; i++)
+    read_column(b, along->first + i, items, n, group->values[i]);
+}
+
 /* Their coordinates along grid dimension j. */
 static const double *read_along(const build *b, uint32_t j, const uint64_t *items, uint32_t n,
                                 group_columns *group, double *values) {
   const kith_direction *along = &b->grid->along[j];
-  if (group->n == 0 || group->first != along->first) {
-    group->first = along->first;
-    group->n = along->n;
-    for (uint32_t i = 0; i < along->n; i++)
-      read_column(b, along->first + i, items, n, group->values[i]);
-  }
+  read_group(b, along, items, n, group);
   if (along->n == 1)
-    return group->values[0];
+    return group->values[along->first - group->first];
   memset(values, 0, n * sizeof *values);
   for (uint32_t i = 0; i < along->n; i++) {
     double sign = along->minus >> i & 1 ? -1 : 1;
@@ -194,18 +218,29 @@ DEFINE_GATHER(gather_f64, double, double)
 DEFINE_GATHER(gather_f64_as_f32, double, float)
 
 /* The same for points that are wrapped on the way. */
-static void gather_wrapped(const build *b, uint32_t c, const uint64_t range[2]) {
-  double values[BLOCK];
-  uint32_t n = (uint32_t)(range[1] - range[0]);
+static void put_column(const build *b, uint32_t c, const uint64_t range[2], const double *values) {
+  uint64_t n = range[1] - range[0];
   uint64_t at = c * b->index->stride + range[0];
-  read_column(b, c, b->items + range[0], n, values);
   if (b->index->dtype == KITH_F64) {
     memcpy((double *)b->index->coords + at, values, n * sizeof *values);
     return;
   }
   float *out = (float *)b->index->coords + at;
-  for (uint32_t i = 0; i < n; i++)
+  for (uint64_t i = 0; i < n; i++)
     out[i] = (float)values[i];
+}
+
+static void gather_wrapped(const build *b, uint32_t c, const uint64_t range[2]) {
+  double values[BLOCK];
+  read_column(b, c, b->items + range[0], (uint32_t)(range[1] - range[0]), values);
+  put_column(b, c, range, values);
+}
+
+static void gather_together(const build *b, const uint64_t range[2]) {
+  group_columns all;
+  read_together(b, b->items + range[0], (uint32_t)(range[1] - range[0]), &all);
+  for (uint32_t c = 0; c < all.n; c++)
+    put_column(b, c, range, all.values[c]);
 }
 
 static void gather_column(const build *b, uint32_t c, const uint64_t range[2]) {
@@ -227,6 +262,10 @@ static void gather(void *argument, uint64_t block) {
   uint64_t range[2] = {block_begin(block), block_begin(block) + block_size(b, block)};
   for (uint64_t i = range[0]; i < range[1]; i++)
     b->index->ids[i] = (uint32_t)b->items[i];
+  if (wraps_together(b)) {
+    gather_together(b, range);
+    return;
+  }
   for (uint32_t c = 0; c < b->points->dim; c++)
     gather_column(b, c, range);
 }

@@ -154,7 +154,20 @@ static void wrap_values(double *values, uint32_t n, double side) {
     values[i] = kith_wrap_nearby(values[i], side);
 }
 
+/* A sample has all columns of points in a box. */
+static void wrap_columns(const kith_sample *sample, const kith_lattice *lattice, double *values, uint32_t n) {
+  double *columns[KITH_GRID_DIMS];
+  for (size_t j = 0; j < sample->n_dims; j++)
+    columns[sample->dims[j]] = values + j * n;
+  kith_lattice_wrap_columns(lattice, columns, n);
+}
+
 void kith_sample_wrap(kith_sample *sample, const kith_lattice *lattice) {
+  if (lattice->skewed) {
+    wrap_columns(sample, lattice, sample->points, sample->n_points);
+    wrap_columns(sample, lattice, sample->queries, sample->n_queries);
+    return;
+  }
   for (size_t j = 0; j < sample->n_dims; j++) {
     double side = kith_lattice_side(lattice, sample->dims[j]);
     wrap_values(sample->points + j * sample->n_points, sample->n_points, side);

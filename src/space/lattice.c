@@ -217,3 +217,46 @@ double kith_lattice_doubt(const kith_lattice *lattice, double limit) {
   double sure = lattice->height * (1 - 0x1p-40) - sqrt(limit) * (1 + 0x1p-39) - 0x1p-46 * widths;
   return sure > 0 ? sure * sure * (1 - 0x1p-39) : -1;
 }
+
+/* ---- points by columns ---- */
+
+enum { TOGETHER = 256 }; /* points that are wrapped at once */
+
+/* Moves points [at, at + n) by whole vectors i. */
+static void move_columns(const kith_lattice *lattice, uint32_t i, const double *turns, double *const *columns,
+                         uint32_t at, uint32_t n) {
+  for (uint32_t c = 0; c <= i; c++) {
+    double component = lattice->vector[i][c];
+    double *x = columns[lattice->axis[c]] + at;
+    for (uint32_t p = 0; p < n && component != 0; p++)
+      x[p] = kith_add_product(x[p], -turns[p], component);
+  }
+}
+
+/* In vectors of any processor, for numbers that are not too large. */
+static inline double floor_of(double x) {
+  double whole = (double)(int32_t)x;
+  return whole - (whole > x ? 1 : 0);
+}
+
+/* As kith_lattice_wrap does it, to the last bit. */
+static void wrap_along(const kith_lattice *lattice, uint32_t i, double *const *columns, uint32_t at,
+                       uint32_t n) {
+  double turns[TOGETHER];
+  double side = lattice->vector[i][i];
+  double *own = columns[lattice->axis[i]] + at;
+  for (uint32_t p = 0; p < n; p++)
+    turns[p] = floor_of(own[p] / side);
+  move_columns(lattice, i, turns, columns, at, n);
+  for (uint32_t p = 0; p < n; p++)
+    turns[p] = own[p] >= side ? 1 : 0;
+  move_columns(lattice, i, turns, columns, at, n);
+  for (uint32_t p = 0; p < n; p++)
+    own[p] = own[p] < 0 ? 0 : own[p];
+}
+
+void kith_lattice_wrap_columns(const kith_lattice *lattice, double *const *columns, uint32_t n) {
+  for (uint32_t at = 0; at < n; at += TOGETHER)
+    for (uint32_t i = lattice->n; i-- > 0;)
+      wrap_along(lattice, i, columns, at, n - at < TOGETHER ? n - at : TOGETHER);
+}

@@ -220,9 +220,15 @@ static kith_places_kernel *places_for(kith_isa_level isa) {
 /* Where points are, seen from the brick. */
 typedef enum whereabouts { WITHIN, NEARBY, ELSEWHERE } whereabouts;
 
-/* Of points whose coordinates along an axis are from low to high. */
-static whereabouts locate(double low, double high, double side) {
-  if (low < -0.5 * side || high > 1.5 * side)
+/* How far outside of the brick points may lie that readers wrap, in sides: those of a box with angles divide.
+ */
+static double room_outside(const kith_lattice *lattice) { return lattice->skewed ? KITH_WRAP_ROOM : 0.5; }
+
+/* Of points whose coordinates along axis i are from low to high. */
+static whereabouts locate(const kith_lattice *lattice, uint32_t i, double low, double high) {
+  double side = lattice->vector[i][i];
+  double room = room_outside(lattice);
+  if (low < -room * side || high > (1 + room) * side)
     return ELSEWHERE;
   return low < 0 || high >= side ? NEARBY : WITHIN;
 }
@@ -236,7 +242,7 @@ static whereabouts locate_first(const kith_lattice *lattice, const kith_points *
   for (uint64_t row = 0; row < points->n && row < LOOK; row++)
     for (uint32_t i = 0; i < lattice->n; i++) {
       double x = kith_points_get(points, row, lattice->axis[i]);
-      found = farther(found, locate(x, x, lattice->vector[i][i]));
+      found = farther(found, locate(lattice, i, x, x));
     }
   return found;
 }
@@ -257,7 +263,7 @@ static void note_seen(const kith_lattice *lattice, const kith_points_summary *su
  * readers. False too if there is no memory to tell. */
 static bool try_to_stay(kith_context *ctx, const kith_lattice *lattice, const kith_points *points,
                         bool may_wrap_later, kith_placed *placed) {
-  may_wrap_later = may_wrap_later && !lattice->skewed && points->dim <= KITH_MAX_AXES;
+  may_wrap_later = may_wrap_later && points->dim <= KITH_MAX_AXES;
   whereabouts farthest_allowed = may_wrap_later ? NEARBY : WITHIN;
   if (lattice->turned || locate_first(lattice, points) > farthest_allowed)
     return false;
@@ -268,8 +274,7 @@ static bool try_to_stay(kith_context *ctx, const kith_lattice *lattice, const ki
   kith_points_summarize(ctx, points, &summary);
   whereabouts found = WITHIN;
   for (uint32_t i = 0; i < lattice->n; i++)
-    found = farther(
-        found, locate(summary.min[lattice->axis[i]], summary.max[lattice->axis[i]], lattice->vector[i][i]));
+    found = farther(found, locate(lattice, i, summary.min[lattice->axis[i]], summary.max[lattice->axis[i]]));
   bool valid = summary.invalid_rows == 0 && points->n > 0;
   placed->unwrapped = found == NEARBY && may_wrap_later && valid;
   bool stay = found == WITHIN || placed->unwrapped;

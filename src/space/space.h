@@ -53,7 +53,7 @@ typedef struct kith_placed {
   kith_points points; /* the view itself where nothing changes, else of `owned`, */
   void *owned;        /* which the caller releases with kith_free */
   bool turned;        /* with their box */
-  bool unwrapped;     /* some lie outside of the box: readers wrap them, by kith_wrap_nearby */
+  bool unwrapped;     /* some lie outside of the box, nearby: readers wrap them (lattice.h) */
   kith_seen seen;     /* about the points in the brick; of unwrapped ones the brick itself */
 } kith_placed;
 
@@ -62,7 +62,7 @@ typedef struct kith_placed {
 typedef struct kith_placing {
   const char *name;
   bool skip_invalid;
-  bool may_wrap_later; /* readers are able to wrap, if the box has no angles */
+  bool may_wrap_later; /* readers are able to wrap */
 } kith_placing;
 
 /* Finds the places of points. */

@@ -209,6 +209,48 @@ static void test_lattice_wraps(void **state) {
   kith_context_destroy(ctx);
 }
 
+/* A coordinate on a face of the brick or of another one, about as near to it as numbers are, or anywhere. */
+static double around_brick(double side, uint64_t *rng) {
+  double face = side * floor(7 * unit(rng) - 3);
+  double kind = unit(rng);
+  double far = unit(rng) < 0.1 ? 1e5 : 3;
+  return kind < 0.1 ? face : kind < 0.4 ? face + (unit(rng) - 0.5) * 0x1p-50 : (2 * unit(rng) - 1) * far * side;
+}
+
+/* Columns are wrapped like points. */
+static void test_lattice_wraps_columns(void **state) {
+  (void)state;
+  enum { N = 1000 };
+  static const double BOXES[][9] = {{3, 0, 0, 1.4, 2, 0, -1.2, 0.9, 1.1},
+                                    {1, 0, 0, 0.5, 0.8, 0, 0, 0, 0.7},
+                                    {1, 0, 0, 0, 0, 0, 0.4, 0, 0.8},
+                                    {0.3, 0, 0, 0, 0.1, 0, 0, 0, 0.7}};
+  kith_context *ctx = open_context();
+  uint64_t rng = 11;
+  for (size_t b = 0; b < sizeof BOXES / sizeof *BOXES; b++) {
+    kith_lattice lattice;
+    assert_int_equal(kith_lattice_make(ctx, BOXES[b], 9, 3, &lattice), KITH_OK);
+    double values[3][N];
+    double want[3][N];
+    for (int p = 0; p < N; p++) {
+      double x[3] = {7, 7, 7};
+      for (uint32_t i = 0; i < lattice.n; i++)
+        x[lattice.axis[i]] = around_brick(lattice.vector[i][i], &rng);
+      for (int c = 0; c < 3; c++)
+        values[c][p] = x[c];
+      assert_true(kith_lattice_wrap(&lattice, x));
+      for (int c = 0; c < 3; c++)
+        want[c][p] = x[c];
+    }
+    double *columns[3] = {values[0], values[1], values[2]};
+    kith_lattice_wrap_columns(&lattice, columns, N);
+    for (int c = 0; c < 3; c++)
+      for (int p = 0; p < N; p++)
+        assert_true(values[c][p] == want[c][p]);
+  }
+  kith_context_destroy(ctx);
+}
+
 static void test_lattice_heights(void **state) {
   (void)state;
   kith_context *ctx = open_context();
@@ -392,9 +434,13 @@ static void test_points_wrap_later(void **state) {
   assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
   assert_true(placed.unwrapped && !placed.owned && placed.seen.min[2] < 0 && placed.seen.max[2] > 1000);
   assert_true(kith_wrap_nearby(-3, kith_lattice_side(&space.lattice, 2)) == -3);
-  options.box = (const double[]){1.5, 0.7, 1000, 90, 90, 60}; /* angles are not */
+  options.box = (const double[]){1.5, 0.7, 1000, 90, 90, 60}; /* with angles they may be farther away */
   options.n_box = 6;
+  rows[N - 1][2] = -1000 * KITH_WRAP_ROOM;
   assert_int_equal(kith_space_make(ctx, &options, 3, &space), KITH_OK);
+  assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
+  assert_true(placed.unwrapped && !placed.owned && placed.seen.min[2] == 0 && placed.seen.max[2] == 1000);
+  rows[N - 1][2] *= 1.001;
   assert_int_equal(kith_space_embed(ctx, &space, &points, &how, &placed), KITH_OK);
   assert_true(!placed.unwrapped && placed.owned);
   kith_free(placed.owned);
@@ -430,11 +476,17 @@ static void test_embedding_fails(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_degrees_are_accurate), cmocka_unit_test(test_degrees_turn),
-      cmocka_unit_test(test_norm_bands),           cmocka_unit_test(test_lattice_shifts),
-      cmocka_unit_test(test_lattice_wraps),        cmocka_unit_test(test_lattice_heights),
-      cmocka_unit_test(test_lattices_turn),        cmocka_unit_test(test_boxes_wrap),
-      cmocka_unit_test(test_points_wrap_later),    cmocka_unit_test(test_embedding_fails),
+      cmocka_unit_test(test_degrees_are_accurate),
+      cmocka_unit_test(test_degrees_turn),
+      cmocka_unit_test(test_norm_bands),
+      cmocka_unit_test(test_lattice_shifts),
+      cmocka_unit_test(test_lattice_wraps_columns),
+      cmocka_unit_test(test_lattice_wraps),
+      cmocka_unit_test(test_lattice_heights),
+      cmocka_unit_test(test_lattices_turn),
+      cmocka_unit_test(test_boxes_wrap),
+      cmocka_unit_test(test_points_wrap_later),
+      cmocka_unit_test(test_embedding_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -363,11 +363,29 @@ INLINE double staged_size(const kith_tile *tile, uint32_t q, uint32_t j, uint32_
   return size;
 }
 
-static double true_coordinate(const kith_true_points *points, uint32_t c, uint32_t position) {
+static double given_coordinate(const kith_true_points *points, uint32_t c, uint32_t position) {
   int64_t row = points->ids ? points->ids[position] : position;
   const void *at = points->data + row * points->row + c * points->column;
-  double x = points->is_f64 ? *(const double *)at : (double)*(const float *)at;
-  return points->wrap_into ? kith_wrap_nearby(x, kith_lattice_side(points->wrap_into, c)) : x;
+  return points->is_f64 ? *(const double *)at : (double)*(const float *)at;
+}
+
+/* Of a point that is wrapped into a box with angles, which needs all its coordinates. */
+static __attribute__((noinline)) double skewed_coordinate(const kith_true_points *points, uint32_t c,
+                                                          uint32_t position) {
+  double x[KITH_MAX_AXES];
+  for (uint32_t i = 0; i < points->wrap_into->n; i++) {
+    uint32_t axis = points->wrap_into->axis[i];
+    x[axis] = given_coordinate(points, axis, position);
+  }
+  kith_lattice_wrap(points->wrap_into, x);
+  return x[c];
+}
+
+static double true_coordinate(const kith_true_points *points, uint32_t c, uint32_t position) {
+  double side = points->wrap_into ? kith_lattice_side(points->wrap_into, c) : 0;
+  if (side > 0 && points->wrap_into->skewed)
+    return skewed_coordinate(points, c, position);
+  return kith_wrap_nearby(given_coordinate(points, c, position), side);
 }
 
 /* The definition for one pair whose staged coordinates are rounded. */
