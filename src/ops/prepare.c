@@ -215,8 +215,7 @@ static double find_spread(const kith_join *j) {
 }
 
 /* What the filter may have to do with, in the coordinates of an index that are rounded: points, points moved to
- * an image that comes within reach of the box, and differences folded where a side is short
- * (docs/exactness.md). */
+ * an image that comes within reach of the box, and axes cut open where a side is short (docs/exactness.md). */
 static double find_widest(const kith_join *j) {
   const kith_lattice *lattice = &j->space.lattice;
   double square = 0;
@@ -228,7 +227,7 @@ static double find_widest(const kith_join *j) {
       folded += side * side;
     square += (most + j->predicate.reach) * (most + j->predicate.reach);
   }
-  return 2 * sqrt(square) + 3 * sqrt(folded);
+  return 2 * sqrt(square) + kith_folds_spread(folded);
 }
 
 /* Whether coordinates in the index may be rounded: if the filter can always be used, and is all that sees them

@@ -124,6 +124,10 @@ static inline bool kith_folds_suit(double side, double reach) {
   return reach * (1 + 0x1p-20) <= KITH_HALF_SIDE * side && side <= KITH_WIDEST_FOLD * reach;
 }
 
+/* How far the filter's queries may be from their origin along such axes, and what rounding adds to that, at
+ * most (docs/exactness.md); from the sum of the squares of their sides. */
+static inline double kith_folds_spread(double squares) { return 3 * sqrt(squares) * (1 + 0x1p-20); }
+
 typedef struct kith_folds {
   uint32_t n;
   uint32_t axis[KITH_MAX_AXES]; /* ascending */

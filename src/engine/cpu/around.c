@@ -3,7 +3,10 @@
 
 #include "engine/cpu/cuts.h"
 
-/* Whether the stencil has steps of which pairs are accepted untested: then it is worth more than one pass. */
+#include <string.h>
+
+/* Whether the stencil has cells of which pairs are accepted untested. One pass would test them near the faces,
+ * which costs more than passes do. */
 static bool accepts(const kith_stencil *stencil) {
   bool any = false;
   for (uint32_t s = 0; s < stencil->n_steps; s++)
@@ -22,13 +25,10 @@ bool kith_around_suits(const kith_task *task) {
   return suit && !accepts(task->stencil);
 }
 
-/* Where candidates are looked up. Where coordinates are rounded in the index, their cells are not. */
+/* Where candidates are looked up. */
 static void look_near(kith_lane *lane) {
-  uint32_t dim = lane->tile.dim;
-  for (uint32_t c = 0; c < dim; c++) {
-    lane->near_box[c] = lane->box[c] - 0x1p-22 * lane->spread;
-    lane->near_box[dim + c] = lane->box[dim + c] + 0x1p-22 * lane->spread;
-  }
+  memcpy(lane->near_box, lane->box, 2 * (size_t)lane->tile.dim * sizeof *lane->box);
+  kith_lane_widen_near_box(lane);
 }
 
 /* The axes that are cut for a tile as a whole, or for each four of its queries. */
@@ -37,7 +37,8 @@ typedef struct tile_axes {
   bool around; /* along some of them it reaches into other cells around the box */
 } tile_axes;
 
-/* Along axes that the grid cuts into cells there is nothing to do in most tiles, and one cut in most others. */
+/* Along axes that the grid cuts into cells most tiles have all candidates within the brick, and so nothing to
+ * do, and most others need one cut. */
 static tile_axes choose_cuts(const kith_lane *lane) {
   const kith_lattice *lattice = &lane->task->space->lattice;
   const kith_grid *grid = lane->task->candidates->grid;
@@ -56,10 +57,11 @@ static tile_axes choose_cuts(const kith_lane *lane) {
   return axes;
 }
 
-/* Makes the band as narrow as the axes allow: it was made for whatever they may be. */
-static void fit_band(kith_lane *lane, const tile_axes *axes) {
+/* Makes the band for what the cuts add to it. False if that is too much, which is so for small radii of queries
+ * in boxes of many. */
+static bool fit_band(kith_lane *lane, const tile_axes *axes) {
   double spread = kith_cuts_spread(lane, &axes->for_tile, &axes->for_fours);
-  kith_predicate_narrow(&lane->predicate, lane->tile.dim, lane->tile_spread + spread);
+  return kith_predicate_narrow(&lane->predicate, lane->tile.dim, lane->tile_spread + spread);
 }
 
 void kith_around_set_up(kith_lane *lane) {
@@ -70,6 +72,10 @@ void kith_around_set_up(kith_lane *lane) {
     look_near(lane);
   if (!lane->filter)
     return;
-  fit_band(lane, &axes);
+  if (!fit_band(lane, &axes)) {
+    kith_lane_test_exactly(lane);
+    return;
+  }
+  kith_lane_limit_sieve(lane);
   kith_cuts_lay(lane, &axes.for_tile, &axes.for_fours);
 }

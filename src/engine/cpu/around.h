@@ -1,7 +1,7 @@
-/* A periodic box in one pass. Where no pair is accepted untested, tiles near the faces of a box without angles
- * meet their candidates beyond the faces together with all others: the cells near a tile go on at the other end
- * of an axis (box_runs.h), and each candidate is met once, in the image that is nearest. So rows come by
- * position, as in open space, and of a set each pair is met once without asking which images it has.
+/* A periodic box in one pass. Where no cells are accepted untested, tiles near the faces of a box without
+ * angles meet their candidates beyond the faces together with all others: the cells near a tile go on at the
+ * other end of an axis (box_runs.h), and each candidate is met once, in the image that is nearest. So rows come
+ * by position, as in open space, and of a set each pair is met once without asking which images it has.
  *
  * The definition folds differences along all axes (kith_folds), the filter cuts them open (cuts.h).
  *

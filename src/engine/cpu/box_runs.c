@@ -23,7 +23,23 @@ static double period_of(const kith_lane *lane, uint32_t c) {
   return lane->around ? kith_lattice_side(&lane->task->space->lattice, c) : 0;
 }
 
-/* Sets the cells within reach along grid dimension j, in one span or two. */
+/* Sets the cells of what lies between two coordinates of which one or both are beyond the faces of a period: of
+ * two spans, where they do not touch. */
+static void set_spans_around(const kith_grid *grid, uint32_t j, double low, double high, double period,
+                             kith_box_runs *runs) {
+  bool below = low < 0;
+  bool above = high >= period;
+  kith_cell_span left = cells_between(grid, j, 0, below ? high : high - period);
+  kith_cell_span right = cells_between(grid, j, below ? low + period : low, period);
+  left.first = 0;
+  right.last = grid->cells[j] - 1;
+  bool apart = left.last + 1 < right.first && !(below && above);
+  runs->n_spans[j] = apart ? 2 : 1;
+  runs->spans[j][0] = apart ? left : (kith_cell_span){0, right.last};
+  runs->spans[j][1] = right;
+}
+
+/* Sets the cells within reach along grid dimension j. */
 static void set_spans(const kith_lane *lane, uint32_t j, kith_box_runs *runs) {
   const kith_grid *grid = lane->task->candidates->grid;
   uint32_t c = grid->dims[j];
@@ -33,21 +49,12 @@ static void set_spans(const kith_lane *lane, uint32_t j, kith_box_runs *runs) {
   double reach = lane->predicate.reach + 0x1p-46 * (fabs(low) + fabs(high) + fabs(lane->shift[c]) + period);
   low -= reach;
   high += reach;
-  kith_cell_span *spans = runs->spans[j];
-  runs->n_spans[j] = 1;
-  spans[0] = cells_between(grid, j, low, high);
-  bool below = low < 0;
-  bool above = high >= period;
-  if (period == 0 || (!below && !above))
+  if (period > 0 && (low < 0 || high >= period)) {
+    set_spans_around(grid, j, low, high, period, runs);
     return;
-  kith_cell_span left = cells_between(grid, j, 0, below ? high : high - period);
-  kith_cell_span right = cells_between(grid, j, below ? low + period : low, period);
-  left.first = 0;
-  right.last = grid->cells[j] - 1;
-  bool apart = left.last + 1 < right.first && !(below && above);
-  runs->n_spans[j] = apart ? 2 : 1;
-  spans[0] = apart ? left : (kith_cell_span){0, grid->cells[j] - 1};
-  spans[1] = right;
+  }
+  runs->n_spans[j] = 1;
+  runs->spans[j][0] = cells_between(grid, j, low, high);
 }
 
 /* ---- rows ---- */

@@ -4,18 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-/* The longest distances between four points on a circle and the middle of what is left when their widest gap is
- * taken away, of its length. */
+/* Half of the arc that holds four points of a circle once their widest gap, a quarter or more, is left out. */
 static const double FARTHEST_OF_FOUR = 0.375;
 
 /* ---- rounding ---- */
-
-double kith_cuts_widest(const kith_folds *axes) {
-  double square = 0;
-  for (uint32_t i = 0; i < axes->n; i++)
-    square += axes->side[i] * axes->side[i];
-  return 3 * sqrt(square) * (1 + 0x1p-20);
-}
 
 /* Coordinates are rounded when they are lowered, and sides where they are no floats. Those that are relative to
  * an origin were rounded before, and are up to two sides from it then. */
@@ -120,10 +112,10 @@ static void set_cuts(const circle *r, uint32_t n_queries, bool shared) {
 static void lower_queries(circle r, uint32_t n_queries) {
   float end = r.low + r.side;
   for (uint32_t q = 0; q < n_queries; q++) {
-    float behind = r.behind[q] - (r.behind[q] >= end ? r.side : 0);
+    float cut = r.behind[q] - (r.behind[q] >= end ? r.side : 0);
     float x = r.queries[q];
-    r.behind[q] = behind;
-    r.queries[q] = x > behind ? x - r.side : x;
+    r.behind[q] = cut;
+    r.queries[q] = x > cut ? x - r.side : x;
   }
 }
 
@@ -171,10 +163,14 @@ static void lay_for_fours(kith_lane *lane, const kith_folds *axes) {
     cut_for_fours(lane, axes->axis[i], axes->side[i]);
 }
 
+static void choose_kernels(kith_lane *lane, bool cutting) {
+  lane->tile.cuts = cutting ? &lane->cuts : NULL;
+  lane->filter_kernels = cutting ? lane->cutting_kernels : lane->plain_kernels;
+}
+
 void kith_cuts_lay(kith_lane *lane, const kith_folds *for_tile, const kith_folds *for_fours) {
+  choose_kernels(lane, for_fours->n > 0);
   lane->sieve.cuts = for_tile->n > 0;
-  lane->tile.cuts = for_fours->n > 0 ? &lane->cuts : NULL;
-  lane->filter_kernels = for_fours->n > 0 ? lane->cutting_kernels : lane->plain_kernels;
   if (for_tile->n > 0)
     lay_for_tile(lane, for_tile);
   if (for_fours->n > 0)

@@ -11,15 +11,15 @@
 
 #include "engine/cpu/lane.h"
 
-/* How far the filter's queries may be from their origin along the axes that are cut, and what rounding adds to
- * that: the band is made for it (docs/exactness.md). Of any tile, and of the one that is to be staged. */
-double kith_cuts_widest(const kith_folds *axes);
+/* How far the filter's queries are from their origin along the axes that are cut, and what rounding adds to
+ * that: the band is made for it (docs/exactness.md). At most kith_folds_spread of them. */
 double kith_cuts_spread(const kith_lane *lane, const kith_folds *for_tile, const kith_folds *for_fours);
 
 /* Whether one cut is enough for a tile between two coordinates. */
 bool kith_cuts_one(const kith_lane *lane, double low, double high, double side);
 
-/* Cuts axes for the staged tile, or for each four of its queries. */
+/* Cuts axes for the staged tile, or for each four of its queries. The sieve, which lowers candidates, is made
+ * if there is none. */
 void kith_cuts_lay(kith_lane *lane, const kith_folds *for_tile, const kith_folds *for_fours);
 
 #endif

@@ -109,7 +109,10 @@ static void choose_folds(kith_lane *lane) {
     lane->unfolded.axis[n] = whole->axis[i];
     lane->unfolded.vector[n][n] = side;
   }
-  lane->fold_spread = kith_cuts_widest(&lane->image.folds);
+  double squares = 0;
+  for (uint32_t i = 0; i < lane->image.folds.n; i++)
+    squares += lane->image.folds.side[i] * lane->image.folds.side[i];
+  lane->fold_spread = kith_folds_spread(squares);
 }
 
 /* The box of the tile is one of staged coordinates, and wanted as they were. */
@@ -119,14 +122,6 @@ void kith_images_set_up(kith_lane *lane) {
   kith_lane_find_box(lane);
   kith_folds none = {0};
   kith_cuts_lay(lane, &none, &lane->image.folds);
-}
-
-/* Where coordinates are rounded in the index, the cells of candidates are not. */
-static void widen_near_box(kith_lane *lane) {
-  for (uint32_t c = 0; c < lane->tile.dim && lane->spread > 0; c++) {
-    lane->near_box[c] -= 0x1p-22 * lane->spread;
-    lane->near_box[lane->tile.dim + c] += 0x1p-22 * lane->spread;
-  }
 }
 
 /* The box that says which candidates are looked up, along folded axes. */
@@ -317,7 +312,7 @@ static void turn_to(kith_lane *lane, const kith_shift *shift, uint64_t near) {
   else
     bound_near(lane, near);
   stage_image(lane);
-  widen_near_box(lane);
+  kith_lane_widen_near_box(lane);
   if (lane->sieves)
     sieve_by_near(lane);
   kith_images_set_up(lane);

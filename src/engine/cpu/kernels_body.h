@@ -272,7 +272,7 @@ INLINE void filter_sums(const kith_tile *tile, uint32_t q, uint32_t width, uint3
     sums[k] = filter_sum(tile, q + k, j, dim);
 }
 
-/* How many queries go by fours, from the first one on: none where each has centers of its own. */
+/* How many queries go by fours, from the first one on: none where each has cuts of its own. */
 INLINE uint32_t queries_by_fours(const kith_tile *tile, const kith_cuts *cuts) {
   return cuts && !cuts->shared ? 0 : tile->n_queries / 4 * 4;
 }

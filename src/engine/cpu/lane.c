@@ -18,6 +18,9 @@ uint32_t kith_lane_capacity(uint32_t dim) {
   return (uint32_t)(fit < 64 ? 64 : fit > KITH_MOST_CANDIDATES ? KITH_MOST_CANDIDATES : fit);
 }
 
+/* Differences of coordinates that are rounded in the index are off by less. */
+static double rounding_in_index(const kith_lane *lane) { return 0x1p-22 * lane->spread; }
+
 /* Finds the box around the tile's queries, and puts the origin in its middle; returns their largest distance
  * from it, in the norm, or more. */
 static double center_on_queries(kith_lane *lane) {
@@ -73,8 +76,8 @@ static void choose_test(kith_lane *lane) {
   bool is_f64 = lane->index_width > sizeof(float);
   if (lane->filter && (is_f64 || lane->spread + lane->fold_spread > 0)) {
     lane->tile_spread = lane->spread + (is_f64 ? center_on_queries(lane) : 0);
-    double spread = lane->tile_spread + lane->fold_spread;
-    lane->filter = kith_predicate_narrow(&lane->predicate, lane->tile.dim, spread);
+    double folds = lane->one_pass ? 0 : lane->fold_spread; /* in one pass that is known later (around.c) */
+    lane->filter = kith_predicate_narrow(&lane->predicate, lane->tile.dim, lane->tile_spread + folds);
     if (lane->filter)
       lane->width = sizeof(float);
     lane->tile.truth = lane->filter ? &lane->truth : NULL;
@@ -145,8 +148,27 @@ static void bound_queries(kith_lane *lane) {
 void kith_lane_make_sieve(kith_lane *lane) {
   lane->sieves = true;
   bound_queries(lane);
+  kith_lane_limit_sieve(lane);
+}
+
+void kith_lane_limit_sieve(kith_lane *lane) {
   lane->sieve.limit =
       (float)(lane->predicate.limit + 2 * (double)lane->predicate.band + KITH_SLANT_ROUNDING * lane->slanted);
+}
+
+void kith_lane_test_exactly(kith_lane *lane) {
+  assert(lane->spread == 0); /* rounded coordinates are for the filter only */
+  lane->filter = lane->sieves = false;
+  lane->width = lane->index_width;
+  lane->tile.truth = NULL;
+  kith_lane_stage_queries(lane);
+}
+
+void kith_lane_widen_near_box(kith_lane *lane) {
+  for (uint32_t c = 0; c < lane->tile.dim && lane->spread > 0; c++) {
+    lane->near_box[c] -= rounding_in_index(lane);
+    lane->near_box[lane->tile.dim + c] += rounding_in_index(lane);
+  }
 }
 
 void kith_lane_choose_sieve(kith_lane *lane) {
@@ -221,7 +243,7 @@ void kith_lane_find_box(kith_lane *lane) {
  * by `rounding`. */
 static bool boxes_belong(const double *a, const double *b, const kith_lane *lane) {
   uint32_t dim = lane->tile.dim;
-  double rounding = 0x1p-22 * lane->spread;
+  double rounding = rounding_in_index(lane);
   double far = 0;
   for (uint32_t c = 0; c < dim; c++)
     far = kith_norm_add(lane->predicate.norm, far, fmax(a[dim + c] - b[c], b[dim + c] - a[c]) + rounding);

@@ -30,19 +30,19 @@ struct kith_ego_walk;
 typedef struct kith_lane {
   const kith_task *task;
   const kith_kernel_table *table;
-  const kith_kernels *plain_kernels;  /* for float coordinates; */
-  const kith_kernels *filter_kernels; /* these, or: */
-  const kith_kernels *cutting_kernels;
-  const kith_kernels *exact_kernels; /* for those of the index */
-  bool may_filter;                   /* the operation and eps allow the float32 filter */
-  bool filter;                       /* the tile is tested by it */
-  kith_predicate predicate;          /* the task's, with the band of the tile */
-  size_t index_width;                /* of a coordinate in the index, in bytes, */
-  size_t width;                      /* and staged: narrower if float64 coordinates are filtered */
-  double *origin;                    /* staged float64 coordinates are relative to this */
-  kith_truth truth;                  /* of a tile staged narrower */
-  bool needs_positions;              /* of the staged candidates: for the truth, or to compare images */
-  double least;                      /* the smallest limit of the tile's queries */
+  const kith_kernels *plain_kernels;   /* for float coordinates, */
+  const kith_kernels *cutting_kernels; /* and if the tile has cuts for fours of its queries: */
+  const kith_kernels *filter_kernels;  /* those of the tile */
+  const kith_kernels *exact_kernels;   /* for coordinates of the index */
+  bool may_filter;                     /* the operation and eps allow the float32 filter */
+  bool filter;                         /* the tile is tested by it */
+  kith_predicate predicate;            /* the task's, with the band of the tile */
+  size_t index_width;                  /* of a coordinate in the index, in bytes, */
+  size_t width;                        /* and staged: narrower if float64 coordinates are filtered */
+  double *origin;                      /* staged float64 coordinates are relative to this */
+  kith_truth truth;                    /* of a tile staged narrower */
+  bool needs_positions;                /* of the staged candidates: for the truth, or to compare images */
+  double least;                        /* the smallest limit of the tile's queries */
   const kith_image_kernels *image_kernels;
   bool one_pass;         /* in a periodic box: tiles meet all images at once (around.h), */
   bool around;           /* and this one some beyond the faces of the box */
@@ -53,14 +53,15 @@ typedef struct kith_lane {
   double *shift;         /* and the same per dimension */
   double spread; /* how far from the origin coordinates are that are rounded in the index, at most; 0: they are
                     not */
-  double fold_spread; /* how far the filter's queries are from their origin along the other axes, at most */
-  double tile_spread; /* how far they are along the axes that are staged as they lie */
-  double *near_box; /* around the queries that come within reach of an image, or of any: low[dim], high[dim] */
-  bool ties;        /* eps is so close to half of the box that a pair may have two images within it */
-  bool orders;      /* candidates are put in id order before they are tested */
-  bool lists;       /* pairs are listed, by position */
-  bool needs_ids;   /* of the candidates: rows are filled, or pairs admitted by id */
-  kith_tile tile;   /* what the kernels see; points into the buffers below */
+  double fold_spread; /* how far the filter's queries are from their origin along folded axes, in any tile, */
+  double tile_spread; /* and how far those of the tile are as they are staged at first */
+  double
+      *near_box; /* around the queries whose candidates are looked up by it (box_runs.h): low[dim], high[dim] */
+  bool ties;     /* eps is so close to half of the box that a pair may have two images within it */
+  bool orders;   /* candidates are put in id order before they are tested */
+  bool lists;    /* pairs are listed, by position */
+  bool needs_ids; /* of the candidates: rows are filled, or pairs admitted by id */
+  kith_tile tile; /* what the kernels see; points into the buffers below */
   kith_query_tile queries;
   float starts[KITH_TILE_QUERIES];  /* less the limits of the queries, for the filter */
   double limits[KITH_TILE_QUERIES]; /* of the queries, by the definition */
@@ -131,14 +132,21 @@ void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end);
 /* The same, without those that cannot be neighbours of any query of the tile: if lane->sieves. */
 void kith_lane_sieve(kith_lane *lane, uint32_t begin, uint32_t end);
 
-/* For the passes over images (images.c, around.c): the box around the tile's queries, the queries themselves in
- * the width that is set, and the box to sieve by. */
+/* For periodic boxes (images.c, around.c): the box around the tile's queries, the queries themselves in the
+ * width that is set, and the box to sieve by. */
 void kith_lane_find_box(kith_lane *lane);
 void kith_lane_stage_queries(kith_lane *lane);
 void kith_lane_choose_sieve(kith_lane *lane);
 
-/* Sets up a sieve, whether it pays or not. */
+/* Sets up a sieve, whether it pays or not; its limit, for another band. */
 void kith_lane_make_sieve(kith_lane *lane);
+void kith_lane_limit_sieve(kith_lane *lane);
+
+/* Does without the filter after all: stages the tile anew. */
+void kith_lane_test_exactly(kith_lane *lane);
+
+/* Where coordinates are rounded in the index, the cells of candidates are not: makes room for that. */
+void kith_lane_widen_near_box(kith_lane *lane);
 
 /* Whether the tile is staged as floats relative to an origin. */
 static inline bool kith_lane_is_narrow(const kith_lane *lane) { return lane->width < lane->index_width; }

@@ -135,7 +135,7 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
   float *behind = (float *)(buffer + layout.cuts);
   float *by = behind + (size_t)KITH_TILE_QUERIES * dim;
   lane->cuts = (kith_cuts){.cut = (bool *)(by + dim), .by = by, .behind = behind};
-  lane->sieve.by = by;
+  lane->sieve.by = by; /* an axis is cut for the tile or for fours, not both */
   lane->spread = task->candidates->spread;
   if (lane->grid)
     kith_grid_walk_make(lane->grid, task->stencil, buffer + layout.steps);
