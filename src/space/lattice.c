@@ -233,10 +233,20 @@ static void move_columns(const kith_lattice *lattice, uint32_t i, const double *
   }
 }
 
-/* In vectors of any processor, for numbers that are not too large. */
+/* For numbers that are not too large. Unlike floor, it has operations that every processor has for vectors:
+ * numbers of this size are whole, and x is rounded to the nearest. */
 static inline double floor_of(double x) {
-  double whole = (double)(int32_t)x;
-  return whole - (whole > x ? 1 : 0);
+  const double WHOLE = 0x1.8p52;
+  double nearest = (x + WHOLE) - WHOLE;
+  return nearest - (nearest > x ? 1 : 0);
+}
+
+/* Whether some of n coordinates lie outside of a side. */
+static bool are_outside(const double *x, uint32_t n, double side) {
+  int64_t outside = 0; /* as wide as the coordinates, for vectors */
+  for (uint32_t p = 0; p < n; p++)
+    outside += (x[p] < 0 ? INT64_C(1) : 0) + (x[p] >= side ? INT64_C(1) : 0);
+  return outside > 0;
 }
 
 /* As kith_lattice_wrap does it, to the last bit. */
@@ -245,10 +255,14 @@ static void wrap_along(const kith_lattice *lattice, uint32_t i, double *const *c
   double turns[TOGETHER];
   double side = lattice->vector[i][i];
   double *own = columns[lattice->axis[i]] + at;
+  if (!are_outside(own, n, side))
+    return;
   for (uint32_t p = 0; p < n; p++)
     turns[p] = floor_of(own[p] / side);
   move_columns(lattice, i, turns, columns, at, n);
-  for (uint32_t p = 0; p < n; p++)
+  if (!are_outside(own, n, side))
+    return;
+  for (uint32_t p = 0; p < n; p++) /* by rounding */
     turns[p] = own[p] >= side ? 1 : 0;
   move_columns(lattice, i, turns, columns, at, n);
   for (uint32_t p = 0; p < n; p++)
