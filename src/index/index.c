@@ -44,9 +44,14 @@ enum { BLOCK = 1024 };
 DEFINE_READ(read_f32, float)
 DEFINE_READ(read_f64, double)
 
-/* The same, wrapped into the brick if they are to be. */
-static void read_column(const build *b, uint32_t column, const uint64_t *items, uint32_t n, double *values) {
+static void read_given(const build *b, uint32_t column, const uint64_t *items, uint32_t n, double *values) {
   (b->points->dtype == KITH_F32 ? read_f32 : read_f64)(b->points, column, items, n, values);
+}
+
+/* The same, wrapped into the brick if they are to be: one without angles, where columns do not need each other.
+ */
+static void read_column(const build *b, uint32_t column, const uint64_t *items, uint32_t n, double *values) {
+  read_given(b, column, items, n, values);
   if (!b->wrap_into)
     return;
   double side = kith_lattice_side(b->wrap_into, column);
@@ -61,6 +66,7 @@ typedef struct group_columns {
   double values[KITH_GROUP][BLOCK];
 } group_columns;
 
+/* Whether columns are wrapped into a box with angles, which takes all of them. */
 static bool wraps_together(const build *b) { return b->wrap_into && b->wrap_into->skewed; }
 
 static void read_together(const build *b, const uint64_t *items, uint32_t n, group_columns *group) {
@@ -69,7 +75,7 @@ static void read_together(const build *b, const uint64_t *items, uint32_t n, gro
   group->n = b->points->dim;
   for (uint32_t c = 0; c < group->n; c++) {
     columns[c] = group->values[c];
-    (b->points->dtype == KITH_F32 ? read_f32 : read_f64)(b->points, c, items, n, columns[c]);
+    read_given(b, c, items, n, columns[c]);
   }
   kith_lattice_wrap_columns(b->wrap_into, columns, n);
 }
@@ -217,7 +223,7 @@ DEFINE_GATHER(gather_f32_as_f64, float, double)
 DEFINE_GATHER(gather_f64, double, double)
 DEFINE_GATHER(gather_f64_as_f32, double, float)
 
-/* The same for points that are wrapped on the way. */
+/* Stores one coordinate of a range of positions. */
 static void put_column(const build *b, uint32_t c, const uint64_t range[2], const double *values) {
   uint64_t n = range[1] - range[0];
   uint64_t at = c * b->index->stride + range[0];
@@ -230,6 +236,7 @@ static void put_column(const build *b, uint32_t c, const uint64_t range[2], cons
     out[i] = (float)values[i];
 }
 
+/* Gathers what is wrapped on the way: a column, or all of them. */
 static void gather_wrapped(const build *b, uint32_t c, const uint64_t range[2]) {
   double values[BLOCK];
   read_column(b, c, b->items + range[0], (uint32_t)(range[1] - range[0]), values);

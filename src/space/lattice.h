@@ -116,8 +116,15 @@ static inline double kith_wrap_nearby(double x, double side) {
 void kith_lattice_wrap_columns(const kith_lattice *lattice, double *const *columns, uint32_t n);
 
 /* Axes of a box without angles along which differences are folded: of pairs that meet whatever their images,
- * the nearest one is found by the difference alone. A side may be so many reaches, since more would take the
- * filter's digits, and what half of it leaves, a 1000th, is for rounding. */
+ * the nearest one is found by the difference alone. */
+typedef struct kith_folds {
+  uint32_t n;
+  uint32_t axis[KITH_MAX_AXES]; /* ascending */
+  double side[KITH_MAX_AXES];   /* of the brick, along each */
+} kith_folds;
+
+/* Whether an axis may be folded. Its side may be so many reaches, since more would take the filter's digits,
+ * and what half of it leaves, a 1000th, is for rounding. */
 #define KITH_WIDEST_FOLD 96
 #define KITH_HALF_SIDE 0.499
 static inline bool kith_folds_suit(double side, double reach) {
@@ -127,12 +134,6 @@ static inline bool kith_folds_suit(double side, double reach) {
 /* How far the filter's queries may be from their origin along such axes, and what rounding adds to that, at
  * most (docs/exactness.md); from the sum of the squares of their sides. */
 static inline double kith_folds_spread(double squares) { return 3 * sqrt(squares) * (1 + 0x1p-20); }
-
-typedef struct kith_folds {
-  uint32_t n;
-  uint32_t axis[KITH_MAX_AXES]; /* ascending */
-  double side[KITH_MAX_AXES];   /* of the brick, along each */
-} kith_folds;
 
 /* Adds axis i of the lattice, behind those that there are. */
 static inline void kith_folds_add(kith_folds *folds, const kith_lattice *lattice, uint32_t i) {

@@ -97,25 +97,25 @@ static inline float gap_of_four(const float *x, float side) {
 }
 
 /* Sets the cuts of each four queries, and of those that are left over, or of all, each its own. */
-static void set_cuts(const circle *r, uint32_t n_queries, bool shared) {
+static void set_cuts(const circle *axis, uint32_t n_queries, bool shared) {
   float fours[KITH_TILE_QUERIES / 4];
   uint32_t n = shared ? n_queries / 4 : 0;
   for (uint32_t i = 0; i < n; i++)
-    fours[i] = gap_of_four(r->queries + 4 * (size_t)i, r->side);
+    fours[i] = gap_of_four(axis->queries + 4 * (size_t)i, axis->side);
   for (uint32_t i = 0; i < n; i++)
     for (uint32_t k = 0; k < 4; k++)
-      r->behind[4 * i + k] = fours[i];
+      axis->behind[4 * i + k] = fours[i];
   for (uint32_t q = 4 * n; q < n_queries; q++)
-    r->behind[q] = r->queries[q] + r->side / 2;
+    axis->behind[q] = axis->queries[q] + axis->side / 2;
 }
 
-static void lower_queries(circle r, uint32_t n_queries) {
-  float end = r.low + r.side;
+static void lower_queries(circle axis, uint32_t n_queries) {
+  float end = axis.low + axis.side;
   for (uint32_t q = 0; q < n_queries; q++) {
-    float cut = r.behind[q] - (r.behind[q] >= end ? r.side : 0);
-    float x = r.queries[q];
-    r.behind[q] = cut;
-    r.queries[q] = x > cut ? x - r.side : x;
+    float cut = axis.behind[q] - (axis.behind[q] >= end ? axis.side : 0);
+    float x = axis.queries[q];
+    axis.behind[q] = cut;
+    axis.queries[q] = x > cut ? x - axis.side : x;
   }
 }
 

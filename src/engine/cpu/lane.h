@@ -55,13 +55,12 @@ typedef struct kith_lane {
                     not */
   double fold_spread; /* how far the filter's queries are from their origin along folded axes, in any tile, */
   double tile_spread; /* and how far those of the tile are as they are staged at first */
-  double
-      *near_box; /* around the queries whose candidates are looked up by it (box_runs.h): low[dim], high[dim] */
-  bool ties;     /* eps is so close to half of the box that a pair may have two images within it */
-  bool orders;   /* candidates are put in id order before they are tested */
-  bool lists;    /* pairs are listed, by position */
-  bool needs_ids; /* of the candidates: rows are filled, or pairs admitted by id */
-  kith_tile tile; /* what the kernels see; points into the buffers below */
+  double *near_box;   /* around the queries that say which candidates are looked up (box_runs.h): low, high */
+  bool ties;          /* eps is so close to half of the box that a pair may have two images within it */
+  bool orders;        /* candidates are put in id order before they are tested */
+  bool lists;         /* pairs are listed, by position */
+  bool needs_ids;     /* of the candidates: rows are filled, or pairs admitted by id */
+  kith_tile tile;     /* what the kernels see; points into the buffers below */
   kith_query_tile queries;
   float starts[KITH_TILE_QUERIES];  /* less the limits of the queries, for the filter */
   double limits[KITH_TILE_QUERIES]; /* of the queries, by the definition */

@@ -1,5 +1,4 @@
 /* Making a lane: which kernels it calls, and where in its memory its buffers lie. See lane.h. */
-#include "engine/cpu/around.h"
 #include "engine/cpu/ego.h"
 #include "engine/cpu/grid.h"
 #include "engine/cpu/images.h"
