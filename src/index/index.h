@@ -80,6 +80,13 @@ kith_status kith_index_complete(kith_context *ctx, kith_index *index);
 
 void kith_index_destroy(kith_index *index);
 
+/* Coordinate c of a position. */
+static inline double kith_index_coordinate(const kith_index *index, uint32_t c, uint32_t position) {
+  size_t at = c * index->stride + position;
+  return index->dtype == KITH_F32 ? (double)((const float *)index->coords)[at]
+                                  : ((const double *)index->coords)[at];
+}
+
 /* The last cell that starts at or before position p, and the last row that starts at or before a cell. */
 uint32_t kith_index_cell_at(const kith_index *index, uint32_t position);
 uint32_t kith_index_row_at(const kith_index *index, uint32_t cell);

@@ -27,7 +27,7 @@ bool kith_around_suits(const kith_task *task) {
 
 /* Where candidates are looked up. */
 static void look_near(kith_lane *lane) {
-  memcpy(lane->near_box, lane->box, 2 * (size_t)lane->tile.dim * sizeof *lane->box);
+  memcpy(lane->periodic.near_box, lane->box, 2 * (size_t)lane->tile.dim * sizeof *lane->box);
   kith_lane_widen_near_box(lane);
 }
 
@@ -67,8 +67,8 @@ static bool fit_band(kith_lane *lane, const tile_axes *axes) {
 void kith_around_set_up(kith_lane *lane) {
   kith_lane_find_box(lane);
   tile_axes axes = choose_cuts(lane);
-  lane->around = axes.around;
-  if (lane->around)
+  lane->periodic.around = axes.around;
+  if (lane->periodic.around)
     look_near(lane);
   if (!lane->filter)
     return;

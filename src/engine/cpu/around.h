@@ -3,9 +3,7 @@
  * other end of an axis (box_runs.h), and each candidate is met once, in the image that is nearest. So rows come
  * by position, as in open space, and of a set each pair is met once without asking which images it has.
  *
- * The definition folds differences along all axes (kith_folds), the filter cuts them open (cuts.h).
- *
- * In all other boxes there is a pass for each image (images.h). */
+ * The definition folds differences along all axes (kith_fold), the filter cuts them open (cuts.h). */
 #ifndef KITH_ENGINE_CPU_AROUND_H
 #define KITH_ENGINE_CPU_AROUND_H
 

@@ -20,7 +20,7 @@ static kith_cell_span cells_between(const kith_grid *grid, uint32_t j, double lo
 
 /* The period of an axis around which the box may reach; 0: none. */
 static double period_of(const kith_lane *lane, uint32_t c) {
-  return lane->around ? kith_lattice_side(&lane->task->space->lattice, c) : 0;
+  return lane->periodic.around ? kith_lattice_side(&lane->task->space->lattice, c) : 0;
 }
 
 /* Sets the cells of what lies between two coordinates of which one or both are beyond the faces of a period: of
@@ -44,9 +44,10 @@ static void set_spans(const kith_lane *lane, uint32_t j, kith_box_runs *runs) {
   const kith_grid *grid = lane->task->candidates->grid;
   uint32_t c = grid->dims[j];
   double period = period_of(lane, c);
-  double low = lane->near_box[c] + lane->shift[c];
-  double high = lane->near_box[lane->tile.dim + c] + lane->shift[c];
-  double reach = lane->predicate.reach + 0x1p-46 * (fabs(low) + fabs(high) + fabs(lane->shift[c]) + period);
+  double low = lane->periodic.near_box[c] + lane->periodic.shift[c];
+  double high = lane->periodic.near_box[lane->tile.dim + c] + lane->periodic.shift[c];
+  double reach =
+      lane->predicate.reach + 0x1p-46 * (fabs(low) + fabs(high) + fabs(lane->periodic.shift[c]) + period);
   low -= reach;
   high += reach;
   if (period > 0 && (low < 0 || high >= period)) {

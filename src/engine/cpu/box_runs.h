@@ -1,9 +1,9 @@
 /* The candidates in the cells near a box, as runs of positions, ascending: for tiles in a periodic box whose
  * candidates the stencil does not tell, since they are near in an image.
  *
- * The box is lane->near_box, moved by lane->shift. Where all images are met in one pass (around.h) it reaches
- * around the periodic axes: then its cells along an axis are those from the first one on and those up to the
- * last. */
+ * The box is lane->periodic.near_box, moved by lane->periodic.shift. Where all images are met in one pass
+ * (around.h) it reaches around the periodic axes: then its cells along an axis are those from the first one on
+ * and those up to the last. */
 #ifndef KITH_ENGINE_CPU_BOX_RUNS_H
 #define KITH_ENGINE_CPU_BOX_RUNS_H
 

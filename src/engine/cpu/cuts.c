@@ -54,8 +54,7 @@ static void cut_for_tile(kith_lane *lane, uint32_t c, double side) {
   double high = lane->box[lane->tile.dim + c];
   double origin = kith_lane_is_narrow(lane) ? lane->origin[c] : 0;
   bool lowers = is_lowered(lane, c, side);
-  float by = lane->cuts.by[c];
-  sieve->cut[c] = true;
+  float by = lane->periodic.cuts.by[c];
   sieve->behind[c] = (float)((low + high + (lowers ? -side : side)) / 2 - origin);
   if (!lowers)
     return;
@@ -120,7 +119,7 @@ static void lower_queries(circle axis, uint32_t n_queries) {
 }
 
 static void cut_for_fours(kith_lane *lane, uint32_t c, double side) {
-  kith_cuts *cuts = &lane->cuts;
+  kith_cuts *cuts = &lane->periodic.cuts;
   circle axis = {.low = kith_lane_is_narrow(lane) ? (float)-lane->origin[c] : 0,
                  .side = (float)side,
                  .queries = staged_queries(lane, c),
@@ -142,35 +141,31 @@ static bool can_share(const kith_lane *lane, const kith_folds *axes) {
 
 /* ---- both ---- */
 
-static void open_cuts(kith_lane *lane, bool *cut, const kith_folds *axes) {
-  memset(cut, 0, lane->tile.dim * sizeof *cut);
-  for (uint32_t i = 0; i < axes->n; i++)
-    lane->cuts.by[axes->axis[i]] = (float)axes->side[i];
-}
-
 static void lay_for_tile(kith_lane *lane, const kith_folds *axes) {
   if (!lane->sieves) /* it is what lowers candidates */
     kith_lane_make_sieve(lane);
-  open_cuts(lane, lane->sieve.cut, axes);
+  for (uint32_t c = 0; c < lane->tile.dim; c++)
+    lane->sieve.behind[c] = INFINITY;
   for (uint32_t i = 0; i < axes->n; i++)
     cut_for_tile(lane, axes->axis[i], axes->side[i]);
 }
 
 static void lay_for_fours(kith_lane *lane, const kith_folds *axes) {
-  open_cuts(lane, lane->cuts.cut, axes);
-  lane->cuts.shared = can_share(lane, axes);
+  kith_cuts *cuts = &lane->periodic.cuts;
+  memset(cuts->cut, 0, lane->tile.dim * sizeof *cuts->cut);
+  cuts->shared = can_share(lane, axes);
   for (uint32_t i = 0; i < axes->n; i++)
     cut_for_fours(lane, axes->axis[i], axes->side[i]);
 }
 
 static void choose_kernels(kith_lane *lane, bool cutting) {
-  lane->tile.cuts = cutting ? &lane->cuts : NULL;
+  lane->tile.cuts = cutting ? &lane->periodic.cuts : NULL;
   lane->filter_kernels = cutting ? lane->cutting_kernels : lane->plain_kernels;
 }
 
 void kith_cuts_lay(kith_lane *lane, const kith_folds *for_tile, const kith_folds *for_fours) {
   choose_kernels(lane, for_fours->n > 0);
-  lane->sieve.cuts = for_tile->n > 0;
+  lane->sieve.lowers = for_tile->n > 0;
   if (for_tile->n > 0)
     lay_for_tile(lane, for_tile);
   if (for_fours->n > 0)

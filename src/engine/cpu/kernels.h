@@ -38,9 +38,9 @@ typedef struct kith_truth {
  * Those of the filter are for four queries each, from the first one on, or for one. */
 typedef struct kith_cuts {
   bool shared;   /* the cuts are those of four queries, but for queries that are left over */
-  bool *cut;     /* which dimensions are; */
-  float *by;     /* their sides; */
-  float *behind; /* and where, dimension c for query q at [c * KITH_TILE_QUERIES + q] */
+  bool *cut;     /* which dimensions are, */
+  float *behind; /* and where, dimension c for query q at [c * KITH_TILE_QUERIES + q]; */
+  float *by;     /* the sides, of all periodic axes */
 } kith_cuts;
 
 /* The images of the candidates that a tile is tested against: queries moved by a vector of the lattice, and
@@ -92,9 +92,8 @@ typedef struct kith_sieve {
   bool slanted;         /* the box is one along directions (space/directions.h), in norm 1 */
   float *low, *high;    /* the box, per dimension, as staged */
   float limit;          /* candidates whose size beside the box, in float, exceeds this are dropped */
-  bool cuts;            /* candidates are staged in the image that is nearest to the box: */
-  bool *cut;            /* along these dimensions */
-  float *behind, *by;   /* those behind here are lower by a side */
+  bool lowers;          /* candidates are staged in the image that is nearest to the box (cuts.h): */
+  float *behind, *by;   /* those behind here are lower by so much, per dimension; infinity: none are */
   float *to;            /* coordinate c of the k-th kept one to [c * to_stride + k] */
   size_t to_stride;
   const uint32_t *ids; /* NULL: not wanted */

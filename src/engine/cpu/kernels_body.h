@@ -99,7 +99,7 @@ INLINE vd vd_size_add(vd size, vd t) {
 /* How candidates are sieved; known when this is compiled. In norm 1 the box may be one along directions, in
  * norm 2 there are periodic boxes. */
 typedef struct sieve_kind {
-  bool is_f64, slanted, cuts;
+  bool is_f64, slanted, lowers;
 } sieve_kind;
 
 /* Coordinate c of LANES candidates from i on, as it is staged. */
@@ -107,7 +107,7 @@ INLINE vf sieve_load(const kith_sieve *sieve, uint32_t c, uint32_t i, sieve_kind
   size_t at = c * sieve->from_stride + i;
   vf x = kind.is_f64 ? vf_load_narrow((const double *)sieve->from + at, vd_set(sieve->origin[c]))
                      : vf_load((const float *)sieve->from + at);
-  if (kind.cuts && sieve->cut[c])
+  if (kind.lowers)
     x = vf_lower_behind(x, vf_set(sieve->behind[c]), vf_set(sieve->by[c]));
   return x;
 }
@@ -208,8 +208,8 @@ INLINE uint32_t sieve_loop(const kith_sieve *shared, uint32_t dim, sieve_kind ki
 INLINE uint32_t sieve_body(const kith_sieve *sieve, uint32_t dim, bool is_f64, bool may_slant) {
   if (KERNEL_NORM == KITH_NORM_1 && may_slant && sieve->slanted)
     return sieve_loop(sieve, dim, (sieve_kind){.is_f64 = is_f64, .slanted = true});
-  if (HAS_BOXES && sieve->cuts)
-    return sieve_loop(sieve, dim, (sieve_kind){.is_f64 = is_f64, .cuts = true});
+  if (HAS_BOXES && sieve->lowers)
+    return sieve_loop(sieve, dim, (sieve_kind){.is_f64 = is_f64, .lowers = true});
   return sieve_loop(sieve, dim, (sieve_kind){.is_f64 = is_f64});
 }
 
@@ -244,37 +244,99 @@ INLINE vf filter_sum(const kith_tile *tile, uint32_t q, uint32_t j, uint32_t dim
   return is_max ? vf_add(sum, start) : sum;
 }
 
-/* The sums of `width` queries (4 or 1) where some columns are cut: queries share the cut of the first. */
-INLINE void cut_sums(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, uint32_t dim,
-                     const kith_cuts *cuts, vf *sums) {
-  const float *query = (const float *)tile->queries + q;
-  const float *candidate = (const float *)tile->candidates + j;
-  for (uint32_t k = 0; k < width; k++)
-    sums[k] = vf_set(tile->starts[q + k]);
-  for (uint32_t c = 0; c < dim; c++) {
-    size_t at = c * (size_t)KITH_TILE_QUERIES;
-    vf x = vf_load(candidate + (size_t)c * tile->stride);
-    if (cuts->cut[c])
-      x = vf_lower_behind(x, vf_set(cuts->behind[at + q]), vf_set(cuts->by[c]));
-    for (uint32_t k = 0; k < width; k++)
-      sums[k] = vf_size_add(sums[k], vf_sub(x, vf_set(query[at + k])));
+/* Where periodic axes are cut for fours of queries, or for single ones (cuts.h): which of the columns are is
+ * known when this is compiled, if these are the last `last` of them. */
+typedef struct cutting {
+  uint32_t last; /* 0: no column is cut, or it is not known which */
+  const struct cut_columns *columns;
+  const kith_cuts *cuts; /* NULL: no column is cut, or it is known */
+} cutting;
+static const cutting NO_CUTS = {0};
+
+/* The columns of a tile in an order in which those that are cut come last. */
+typedef struct cut_columns {
+  uint32_t n_cut;
+  bool shared;
+  const float *candidates[KITH_KERNEL_DIMS];
+  float by[KITH_KERNEL_DIMS];
+  float behind[KITH_KERNEL_DIMS * KITH_TILE_QUERIES];
+  float queries[KITH_KERNEL_DIMS * KITH_TILE_QUERIES];
+} cut_columns;
+
+/* So many columns are cut in most tiles, if any: the grid makes cells along the others. */
+#define FEW_CUTS(D) ((D) < 6 ? 1 : (D)-4)
+
+/* Puts column c at a place. If it is not cut, nothing is behind its cut. */
+INLINE void place_column(const kith_tile *tile, uint32_t c, uint32_t place, cut_columns *columns) {
+  const kith_cuts *cuts = tile->cuts;
+  size_t from = c * (size_t)KITH_TILE_QUERIES;
+  size_t to = place * (size_t)KITH_TILE_QUERIES;
+  vf none = vf_set(INFINITY);
+  columns->candidates[place] = (const float *)tile->candidates + (size_t)c * tile->stride;
+  columns->by[place] = cuts->by[c];
+  for (uint32_t q = 0; q < tile->n_queries; q += LANES) {
+    vf_store(columns->queries + to + q, vf_load((const float *)tile->queries + from + q));
+    vf_store(columns->behind + to + q, cuts->cut[c] ? vf_load(cuts->behind + from + q) : none);
   }
 }
 
-/* Where there are none (NULL) that is known when this is compiled. */
-INLINE void filter_sums(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, uint32_t dim,
-                        const kith_cuts *cuts, vf *sums) {
-  if (cuts) {
-    cut_sums(tile, q, width, j, dim, cuts, sums);
-    return;
-  }
+INLINE void order_columns(const kith_tile *tile, uint32_t dim, cut_columns *columns) {
+  uint32_t place = 0;
+  for (uint32_t c = 0; c < dim; c++)
+    if (!tile->cuts->cut[c])
+      place_column(tile, c, place++, columns);
+  columns->n_cut = dim - place;
+  columns->shared = tile->cuts->shared;
+  for (uint32_t c = 0; c < dim; c++)
+    if (tile->cuts->cut[c])
+      place_column(tile, c, place++, columns);
+}
+
+/* Adds one column of `width` queries (4 or 1) whose values stand there. */
+INLINE void add_column(vf x, const float *queries, uint32_t width, vf *sums) {
   for (uint32_t k = 0; k < width; k++)
-    sums[k] = filter_sum(tile, q + k, j, dim);
+    sums[k] = vf_size_add(sums[k], vf_sub(x, vf_set(queries[k])));
+}
+
+/* The sums of `width` queries where some columns are cut: queries share the cut of the first. */
+INLINE void cut_sums(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, uint32_t dim,
+                     const kith_cuts *cuts, vf *sums) {
+  for (uint32_t c = 0; c < dim; c++) {
+    size_t at = c * (size_t)KITH_TILE_QUERIES + q;
+    vf x = vf_load((const float *)tile->candidates + (size_t)c * tile->stride + j);
+    if (cuts->cut[c])
+      x = vf_lower_behind(x, vf_set(cuts->behind[at]), vf_set(cuts->by[c]));
+    add_column(x, (const float *)tile->queries + at, width, sums);
+  }
+}
+
+/* The same where the last columns are. */
+INLINE void cut_last_sums(const cut_columns *columns, uint32_t last, uint32_t q, uint32_t width, uint32_t j,
+                          uint32_t dim, vf *sums) {
+  for (uint32_t c = 0; c < dim; c++) {
+    size_t at = c * (size_t)KITH_TILE_QUERIES + q;
+    vf x = vf_load(columns->candidates[c] + j);
+    if (c + last >= dim)
+      x = vf_lower_behind(x, vf_set(columns->behind[at]), vf_set(columns->by[c]));
+    add_column(x, columns->queries + at, width, sums);
+  }
+}
+
+/* The sums of `width` queries (4 or 1) against LANES candidates. */
+INLINE void filter_sums(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t j, uint32_t dim,
+                        cutting cut, vf *sums) {
+  for (uint32_t k = 0; k < width; k++)
+    sums[k] = cut.last || cut.cuts ? vf_set(tile->starts[q + k]) : filter_sum(tile, q + k, j, dim);
+  if (cut.last)
+    cut_last_sums(cut.columns, cut.last, q, width, j, dim, sums);
+  else if (cut.cuts)
+    cut_sums(tile, q, width, j, dim, cut.cuts, sums);
 }
 
 /* How many queries go by fours, from the first one on: none where each has cuts of its own. */
-INLINE uint32_t queries_by_fours(const kith_tile *tile, const kith_cuts *cuts) {
-  return cuts && !cuts->shared ? 0 : tile->n_queries / 4 * 4;
+INLINE uint32_t queries_by_fours(const kith_tile *tile, cutting cut) {
+  bool shared = cut.last ? cut.columns->shared : !cut.cuts || cut.cuts->shared;
+  return shared ? tile->n_queries / 4 * 4 : 0;
 }
 
 /* Queries go by fours: four independent chains hide the latency of the accumulators.
@@ -283,9 +345,9 @@ INLINE uint32_t queries_by_fours(const kith_tile *tile, const kith_cuts *cuts) {
  * +infinity.
  */
 INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs, uint32_t dim,
-                       const kith_cuts *cuts) {
+                       cutting cut) {
   uint32_t n = padded_candidates(tile);
-  uint32_t fours = queries_by_fours(tile, cuts);
+  uint32_t fours = queries_by_fours(tile, cut);
   vf nearest[4];
   vu hits[4];
   for (int k = 0; k < 4; k++) {
@@ -295,14 +357,14 @@ INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, u
   for (uint32_t j = 0; j < n; j += LANES) {
     vf sums[4];
     for (uint32_t q = 0; q < fours; q += 4) {
-      filter_sums(tile, q, 4, j, dim, cuts, sums);
+      filter_sums(tile, q, 4, j, dim, cut, sums);
       for (uint32_t k = 0; k < 4; k++) {
         hits[k] = vu_count_negative(hits[k], sums[k]);
         nearest[k] = vf_min_abs(nearest[k], sums[k]);
       }
     }
     for (uint32_t q = fours; q < tile->n_queries; q++) {
-      filter_sums(tile, q, 1, j, dim, cuts, sums);
+      filter_sums(tile, q, 1, j, dim, cut, sums);
       hits[0] = vu_count_negative(hits[0], sums[0]);
       nearest[0] = vf_min_abs(nearest[0], sums[0]);
     }
@@ -318,7 +380,7 @@ INLINE bool count_body(const kith_tile *tile, const kith_predicate *predicate, u
 
 /* Counts for `width` queries (4 or 1) starting at q; returns the smallest |sum| met. */
 INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, uint32_t *degrees, uint32_t dim,
-                        const kith_cuts *cuts) {
+                        cutting cut) {
   uint32_t n = padded_candidates(tile);
   vf nearest[4];
   vu hits[4];
@@ -328,7 +390,7 @@ INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, uint3
   }
   for (uint32_t j = 0; j < n; j += LANES) {
     vf sums[4];
-    filter_sums(tile, q, width, j, dim, cuts, sums);
+    filter_sums(tile, q, width, j, dim, cut, sums);
     for (uint32_t k = 0; k < width; k++) {
       hits[k] = vu_count_negative(hits[k], sums[k]);
       nearest[k] = vf_min_abs(nearest[k], sums[k]);
@@ -342,13 +404,13 @@ INLINE float degrees_of(const kith_tile *tile, uint32_t q, uint32_t width, uint3
 }
 
 INLINE bool degrees_body(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
-                         uint32_t dim, const kith_cuts *cuts) {
+                         uint32_t dim, cutting cut) {
   uint32_t q = 0;
   float nearest = INFINITY;
-  for (; q < queries_by_fours(tile, cuts); q += 4)
-    nearest = fminf(nearest, degrees_of(tile, q, 4, degrees, dim, cuts));
+  for (; q < queries_by_fours(tile, cut); q += 4)
+    nearest = fminf(nearest, degrees_of(tile, q, 4, degrees, dim, cut));
   for (; q < tile->n_queries; q++)
-    nearest = fminf(nearest, degrees_of(tile, q, 1, degrees, dim, cuts));
+    nearest = fminf(nearest, degrees_of(tile, q, 1, degrees, dim, cut));
   return nearest > predicate->band;
 }
 
@@ -447,13 +509,13 @@ INLINE uint32_t neighbors(const kith_tile *tile, const kith_predicate *predicate
 }
 
 INLINE void settled_body(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
-                         uint32_t dim, const kith_cuts *cuts) {
+                         uint32_t dim, cutting cut) {
   uint32_t n = padded_candidates(tile);
   vf above = vf_set(predicate->band);
   for (uint32_t q = 0; q < tile->n_queries; q++)
     for (uint32_t j = 0; j < n; j += LANES) {
       vf sum;
-      filter_sums(tile, q, 1, j, dim, cuts, &sum);
+      filter_sums(tile, q, 1, j, dim, cut, &sum);
       uint32_t near = vf_mask_le(sum, above);
       if (near)
         degrees[q] += (uint32_t)__builtin_popcount(neighbors(tile, predicate, q, j, sum, near, dim));
@@ -465,7 +527,7 @@ typedef uint32_t found_ids[4][KITH_MOST_CANDIDATES];
 
 /* Rows of `width` queries (4 or 1) starting at q: candidates are loaded once for all of them. */
 INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kith_predicate *predicate,
-                    kith_rows *rows, uint32_t dim, const kith_cuts *cuts, found_ids buffer) {
+                    kith_rows *rows, uint32_t dim, cutting cut, found_ids buffer) {
   uint32_t n = padded_candidates(tile);
   vf above = vf_set(predicate->band);
   uint32_t *next[4];
@@ -477,7 +539,7 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
     vf sums[4];
     uint32_t near[4];
     uint32_t any = 0;
-    filter_sums(tile, q, width, j, dim, cuts, sums);
+    filter_sums(tile, q, width, j, dim, cut, sums);
 #pragma GCC unroll 4
     for (uint32_t k = 0; k < width; k++) {
       near[k] = vf_mask_le(sums[k], above);
@@ -507,15 +569,64 @@ INLINE void fill_of(const kith_tile *tile, uint32_t q, uint32_t width, const kit
 /* Works on copies of the tile and the predicate: ids are written through pointers that might otherwise point
  * into them. */
 INLINE void fill_body(const kith_tile *shared_tile, const kith_predicate *shared_predicate, kith_rows *rows,
-                      uint32_t dim, const kith_cuts *cuts) {
+                      uint32_t dim, cutting cut) {
   const kith_tile tile = *shared_tile;
   const kith_predicate predicate = *shared_predicate;
   found_ids buffer;
   uint32_t q = 0;
-  for (; q < queries_by_fours(&tile, cuts); q += 4)
-    fill_of(&tile, q, 4, &predicate, rows, dim, cuts, buffer);
+  for (; q < queries_by_fours(&tile, cut); q += 4)
+    fill_of(&tile, q, 4, &predicate, rows, dim, cut, buffer);
   for (; q < tile.n_queries; q++)
-    fill_of(&tile, q, 1, &predicate, rows, dim, cuts, buffer);
+    fill_of(&tile, q, 1, &predicate, rows, dim, cut, buffer);
+}
+
+/* ---- the filter for tiles with cuts, which there are in norm 2 only ---- */
+
+/* Where it is not known which columns are cut. */
+INLINE cutting cuts_of(const kith_tile *tile) { return (cutting){.cuts = tile->cuts}; }
+
+/* Where it is: few of the columns, or any. */
+INLINE bool is_cut_in_few(const cut_columns *columns, uint32_t dim) { return columns->n_cut <= FEW_CUTS(dim); }
+INLINE cutting few_cuts(const cut_columns *columns, uint32_t dim) {
+  return (cutting){.last = FEW_CUTS(dim), .columns = columns};
+}
+INLINE cutting many_cuts(const cut_columns *columns, uint32_t dim) {
+  return (cutting){.last = dim, .columns = columns};
+}
+
+/* `dim` 0: any dimension. */
+INLINE bool count_cutting(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs,
+                          uint32_t dim) {
+  cut_columns columns;
+  if (dim == 0)
+    return count_body(tile, predicate, pairs, tile->dim, cuts_of(tile));
+  order_columns(tile, dim, &columns);
+  return is_cut_in_few(&columns, dim) ? count_body(tile, predicate, pairs, dim, few_cuts(&columns, dim))
+                                      : count_body(tile, predicate, pairs, dim, many_cuts(&columns, dim));
+}
+
+INLINE bool degrees_cutting(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees,
+                            uint32_t dim) {
+  cut_columns columns;
+  if (dim == 0)
+    return degrees_body(tile, predicate, degrees, tile->dim, cuts_of(tile));
+  order_columns(tile, dim, &columns);
+  return is_cut_in_few(&columns, dim) ? degrees_body(tile, predicate, degrees, dim, few_cuts(&columns, dim))
+                                      : degrees_body(tile, predicate, degrees, dim, many_cuts(&columns, dim));
+}
+
+INLINE void fill_cutting(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows,
+                         uint32_t dim) {
+  cut_columns columns;
+  if (dim == 0) {
+    fill_body(tile, predicate, rows, tile->dim, cuts_of(tile));
+    return;
+  }
+  order_columns(tile, dim, &columns);
+  if (is_cut_in_few(&columns, dim))
+    fill_body(tile, predicate, rows, dim, few_cuts(&columns, dim));
+  else
+    fill_body(tile, predicate, rows, dim, many_cuts(&columns, dim));
 }
 
 /* kith_fold for D_LANES differences. Padding, infinitely far away, stays there. */
@@ -618,36 +729,34 @@ INLINE void fill_exact_body(const kith_tile *tile, kith_rows *rows, uint32_t dim
   }
 #define MAKE(D)                                                                                                \
   static bool count_##D(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs) {             \
-    return count_body(tile, predicate, pairs, DIMENSION(D), NULL);                                             \
+    return count_body(tile, predicate, pairs, DIMENSION(D), NO_CUTS);                                          \
   }                                                                                                            \
   static bool degrees_##D(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) {         \
-    return degrees_body(tile, predicate, degrees, DIMENSION(D), NULL);                                         \
+    return degrees_body(tile, predicate, degrees, DIMENSION(D), NO_CUTS);                                      \
   }                                                                                                            \
   static void settled_##D(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) {         \
-    settled_body(tile, predicate, degrees, DIMENSION(D), NULL);                                                \
+    settled_body(tile, predicate, degrees, DIMENSION(D), NO_CUTS);                                             \
   }                                                                                                            \
   static void fill_##D(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows) {              \
-    fill_body(tile, predicate, rows, DIMENSION(D), NULL);                                                      \
+    fill_body(tile, predicate, rows, DIMENSION(D), NO_CUTS);                                                   \
   }                                                                                                            \
   MAKE_EXACT(D, f32, false)                                                                                    \
   MAKE_EXACT(D, f64, true)                                                                                     \
   MAKE_CUTTING(D)
-/* The filter for tiles with cuts, which there are in norm 2 only. */
 #define MAKE_CUTTING(D)                                                                                        \
   static bool count_cutting_##D(const kith_tile *tile, const kith_predicate *predicate, uint64_t *pairs) {     \
-    return HAS_BOXES && count_body(tile, predicate, pairs, DIMENSION(D), tile->cuts);                          \
+    return HAS_BOXES && count_cutting(tile, predicate, pairs, D);                                              \
   }                                                                                                            \
   static bool degrees_cutting_##D(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) { \
-    return HAS_BOXES && degrees_body(tile, predicate, degrees, DIMENSION(D), tile->cuts);                      \
+    return HAS_BOXES && degrees_cutting(tile, predicate, degrees, D);                                          \
   }                                                                                                            \
   static void settled_cutting_##D(const kith_tile *tile, const kith_predicate *predicate, uint32_t *degrees) { \
     if (HAS_BOXES)                                                                                             \
-      settled_body(tile, predicate, degrees, DIMENSION(D), tile->cuts);                                        \
+      settled_body(tile, predicate, degrees, DIMENSION(D), cuts_of(tile));                                     \
   }                                                                                                            \
   static void fill_cutting_##D(const kith_tile *tile, const kith_predicate *predicate, kith_rows *rows) {      \
-    const kith_cuts cuts = *tile->cuts; /* a copy, as in fill_body */                                          \
     if (HAS_BOXES)                                                                                             \
-      fill_body(tile, predicate, rows, DIMENSION(D), &cuts);                                                   \
+      fill_cutting(tile, predicate, rows, D);                                                                  \
   }
 /* Tiles with any image, by the definition. */
 #define MAKE_IMAGE(TYPE, IS_F64)                                                                               \

@@ -1,10 +1,9 @@
 /* Lanes: how a tile is tested, and staging. See lane.h. */
 #include "engine/cpu/lane.h"
 
-#include "engine/cpu/around.h"
 #include "engine/cpu/ego.h"
 #include "engine/cpu/grid.h"
-#include "engine/cpu/images.h"
+#include "engine/cpu/periodic.h"
 
 #include <assert.h>
 #include <math.h>
@@ -19,7 +18,7 @@ uint32_t kith_lane_capacity(uint32_t dim) {
 }
 
 /* Differences of coordinates that are rounded in the index are off by less. */
-static double rounding_in_index(const kith_lane *lane) { return 0x1p-22 * lane->spread; }
+static double rounding_in_index(const kith_lane *lane) { return 0x1p-22 * lane->index_spread; }
 
 /* Finds the box around the tile's queries, and puts the origin in its middle; returns their largest distance
  * from it, in the norm, or more. */
@@ -74,17 +73,18 @@ static void choose_test(kith_lane *lane) {
   lane->tile.image = NULL;
   lane->tile.cuts = NULL;
   bool is_f64 = lane->index_width > sizeof(float);
-  if (lane->filter && (is_f64 || lane->spread + lane->fold_spread > 0)) {
-    lane->tile_spread = lane->spread + (is_f64 ? center_on_queries(lane) : 0);
-    double folds = lane->one_pass ? 0 : lane->fold_spread; /* in one pass that is known later (around.c) */
+  if (lane->filter && (is_f64 || lane->index_spread + lane->periodic.fold_spread > 0)) {
+    lane->tile_spread = lane->index_spread + (is_f64 ? center_on_queries(lane) : 0);
+    /* What folds add is known later where there is one pass (around.c). */
+    double folds = lane->periodic.one_pass ? 0 : lane->periodic.fold_spread;
     lane->filter = kith_predicate_narrow(&lane->predicate, lane->tile.dim, lane->tile_spread + folds);
     if (lane->filter)
       lane->width = sizeof(float);
     lane->tile.truth = lane->filter ? &lane->truth : NULL;
   }
-  assert(lane->filter || lane->spread == 0); /* rounded coordinates are for the filter only */
-  kith_images_turn_home(lane);
-  lane->needs_positions = lane->tile.truth || lane->ties || lane->lists;
+  assert(lane->filter || lane->index_spread == 0); /* rounded coordinates are for the filter only */
+  kith_periodic_turn_home(lane);
+  lane->needs_positions = lane->tile.truth || lane->periodic.ties || lane->lists;
 }
 
 /* Copies arrays of coordinates from an index to a buffer, narrower if the tile is. */
@@ -157,7 +157,7 @@ void kith_lane_limit_sieve(kith_lane *lane) {
 }
 
 void kith_lane_test_exactly(kith_lane *lane) {
-  assert(lane->spread == 0); /* rounded coordinates are for the filter only */
+  assert(lane->index_spread == 0); /* rounded coordinates are for the filter only */
   lane->filter = lane->sieves = false;
   lane->width = lane->index_width;
   lane->tile.truth = NULL;
@@ -165,14 +165,14 @@ void kith_lane_test_exactly(kith_lane *lane) {
 }
 
 void kith_lane_widen_near_box(kith_lane *lane) {
-  for (uint32_t c = 0; c < lane->tile.dim && lane->spread > 0; c++) {
-    lane->near_box[c] -= rounding_in_index(lane);
-    lane->near_box[lane->tile.dim + c] += rounding_in_index(lane);
+  for (uint32_t c = 0; c < lane->tile.dim && lane->index_spread > 0; c++) {
+    lane->periodic.near_box[c] -= rounding_in_index(lane);
+    lane->periodic.near_box[lane->tile.dim + c] += rounding_in_index(lane);
   }
 }
 
 void kith_lane_choose_sieve(kith_lane *lane) {
-  lane->sieve.cuts = false;
+  lane->sieve.lowers = false;
   lane->sieves = lane->filter && lane->tile.dim >= SIEVE_DIMS && lane->tile.n_queries >= SIEVE_QUERIES;
   if (lane->sieves)
     kith_lane_make_sieve(lane);
@@ -197,10 +197,7 @@ void kith_lane_open_tile(kith_lane *lane) {
   choose_test(lane);
   kith_lane_stage_queries(lane);
   kith_lane_choose_sieve(lane);
-  if (lane->one_pass)
-    kith_around_set_up(lane);
-  else
-    kith_images_set_up(lane);
+  kith_periodic_set_up(lane);
 }
 
 kith_run kith_lane_run(kith_lane *lane, uint32_t r) {
@@ -252,7 +249,7 @@ static bool boxes_belong(const double *a, const double *b, const kith_lane *lane
 
 bool kith_lane_crowd(kith_lane *lane, uint32_t begin, uint32_t end, kith_crowd *crowd) {
   const kith_index *index = lane->task->candidates;
-  if (index->n_crowds == 0 || end - begin < KITH_CROWD || lane->ties)
+  if (index->n_crowds == 0 || end - begin < KITH_CROWD || lane->periodic.ties)
     return false;
   uint32_t low = 0; /* the first crowd that ends behind begin */
   uint32_t high = index->n_crowds;
@@ -285,7 +282,7 @@ static void stage_lowered(kith_lane *lane, uint32_t begin, uint32_t end) {
 void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end) {
   const kith_index *index = lane->task->candidates;
   kith_tile *tile = &lane->tile;
-  if (lane->sieve.cuts) {
+  if (lane->sieve.lowers) {
     stage_lowered(lane, begin, end);
     return;
   }

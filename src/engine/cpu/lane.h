@@ -27,65 +27,78 @@ typedef struct kith_run {
 struct kith_grid_walk;
 struct kith_ego_walk;
 
+/* A periodic box (periodic.h). */
+typedef struct kith_periodic {
+  bool one_pass;         /* tiles meet all images at once (around.h), */
+  bool around;           /* and this one some beyond the faces of the box */
+  bool ties;             /* eps is so close to half of the box that a pair may have two images within it */
+  kith_image image;      /* the images that the tile is tested against */
+  kith_lattice unfolded; /* of the task's lattice, the axes along which there are images to turn to, */
+  kith_shift turned;     /* the vector of it that the tile is turned to, */
+  double *shift;         /* and the same per dimension */
+  double *near_box;   /* around the queries that say which candidates are looked up (box_runs.h): low, high */
+  kith_cuts cuts;     /* of the tile */
+  double fold_spread; /* how far the filter's queries are from their origin along folded axes, in any tile */
+} kith_periodic;
+
 typedef struct kith_lane {
   const kith_task *task;
+  bool orders;    /* candidates are put in id order before they are tested */
+  bool lists;     /* pairs are listed, by position */
+  bool needs_ids; /* of the candidates: rows are filled, or pairs admitted by id */
+
+  /* The kernels. */
   const kith_kernel_table *table;
   const kith_kernels *plain_kernels;   /* for float coordinates, */
   const kith_kernels *cutting_kernels; /* and if the tile has cuts for fours of its queries: */
   const kith_kernels *filter_kernels;  /* those of the tile */
   const kith_kernels *exact_kernels;   /* for coordinates of the index */
-  bool may_filter;                     /* the operation and eps allow the float32 filter */
-  bool filter;                         /* the tile is tested by it */
-  kith_predicate predicate;            /* the task's, with the band of the tile */
-  size_t index_width;                  /* of a coordinate in the index, in bytes, */
-  size_t width;                        /* and staged: narrower if float64 coordinates are filtered */
-  double *origin;                      /* staged float64 coordinates are relative to this */
-  kith_truth truth;                    /* of a tile staged narrower */
-  bool needs_positions;                /* of the staged candidates: for the truth, or to compare images */
-  double least;                        /* the smallest limit of the tile's queries */
   const kith_image_kernels *image_kernels;
-  bool one_pass;         /* in a periodic box: tiles meet all images at once (around.h), */
-  bool around;           /* and this one some beyond the faces of the box */
-  kith_cuts cuts;        /* of the tile */
-  kith_image image;      /* the images that the tile is tested against, in a periodic box, */
-  kith_lattice unfolded; /* of the task's lattice, the axes along which there are images to turn to, */
-  kith_shift turned;     /* the vector of it that the tile is turned to, */
-  double *shift;         /* and the same per dimension */
-  double spread; /* how far from the origin coordinates are that are rounded in the index, at most; 0: they are
-                    not */
-  double fold_spread; /* how far the filter's queries are from their origin along folded axes, in any tile, */
-  double tile_spread; /* and how far those of the tile are as they are staged at first */
-  double *near_box;   /* around the queries that say which candidates are looked up (box_runs.h): low, high */
-  bool ties;          /* eps is so close to half of the box that a pair may have two images within it */
-  bool orders;        /* candidates are put in id order before they are tested */
-  bool lists;         /* pairs are listed, by position */
-  bool needs_ids;     /* of the candidates: rows are filled, or pairs admitted by id */
-  kith_tile tile;     /* what the kernels see; points into the buffers below */
+
+  /* The tile, and how it is tested. */
+  kith_tile tile; /* what the kernels see; points into the buffers below */
   kith_query_tile queries;
+  bool may_filter;          /* the operation and eps allow the float32 filter */
+  bool filter;              /* the tile is tested by it */
+  kith_predicate predicate; /* the task's, with the band of the tile */
+  double least;             /* the smallest limit of the tile's queries */
+  double index_spread;      /* how far from the origin coordinates are that the index rounds, at most; or 0 */
+  double tile_spread;       /* and how far those of the tile are as they are staged at first */
+  bool tile_accepts;        /* pairs may be accepted untested: cells are even */
+  bool needs_positions;     /* of the staged candidates: for the truth, or to compare images */
+  kith_truth truth;         /* of a tile staged narrower */
+  double *box;              /* around the tile's queries, exactly: low[dim], high[dim]; */
+  bool box_known;           /* made when it is needed */
+  kith_periodic periodic;   /* the box of space, if it has one */
+
+  /* Staging. */
+  uint32_t capacity;  /* candidates that fit; the buffers have room for a cache line more */
+  size_t index_width; /* of a coordinate in the index, in bytes, */
+  size_t width;       /* and staged: narrower if float64 coordinates are filtered */
+  double *origin;     /* staged float64 coordinates are relative to this */
+  void *query_coords;
   float starts[KITH_TILE_QUERIES];  /* less the limits of the queries, for the filter */
   double limits[KITH_TILE_QUERIES]; /* of the queries, by the definition */
-  void *query_coords;
   void *candidate_coords;
   uint32_t *candidate_ids;
-  uint32_t *candidate_positions; /* of the staged candidates, if needed */
-  bool sieves;                   /* candidates far from the box around the tile's queries are not staged */
-  double slanted;                /* of the grid: this box is one along directions; 0: along columns */
-  kith_sieve sieve;              /* by this box; what differs from run to run is set when a run is staged */
-  double *box;                   /* around the tile's queries, exactly: low[dim], high[dim]; */
-  bool box_known;                /* made when it is needed */
-  uint32_t self[KITH_TILE_QUERIES];
-  uint32_t degrees[KITH_TILE_QUERIES];
-  kith_rows rows;
-  uint32_t
-      n_runs; /* of the tile, or of its row; if pairs are met once, without those that hold nothing behind it */
+  uint32_t *candidate_positions;    /* of the staged candidates, if needed */
+  uint32_t self[KITH_TILE_QUERIES]; /* of the queries, among the staged candidates */
+  bool sieves;                      /* candidates far from the box around the tile's queries are not staged */
+  double slanted;                   /* of the grid: this box is one along directions; 0: along columns */
+  kith_sieve sieve;                 /* by this box; what differs from run to run is set when a run is staged */
+
+  /* Runs. */
+  uint32_t n_runs; /* of the tile, or of its row; where pairs are met once, those with any behind it */
   struct kith_grid_walk *grid; /* how tiles and runs are found: in the rows of a grid, */
   struct kith_ego_walk *ego;   /* or in epsilon grid order; the other is NULL */
-  bool tile_accepts;           /* pairs may be accepted untested: cells are even */
-  uint32_t capacity;           /* candidates that fit; the buffers have room for a cache line more */
-  uint32_t collect_limit;      /* neighbours that rows may have to be collected in the lane's buffers, */
-  uint32_t *collected;         /* which have room for that and `capacity` more, for each query of the tile */
-  uint64_t id_window;          /* ids whose candidates could last be sorted at once */
-  uint64_t *sort_items;        /* 2 * KITH_SORT_CAPACITY, if rows are to be in id order */
+
+  /* What is found. */
+  uint32_t degrees[KITH_TILE_QUERIES];
+  kith_rows rows;
+  uint32_t collect_limit; /* neighbours that rows may have to be collected in the lane's buffers, */
+  uint32_t *collected;    /* which have room for that and `capacity` more, for each query of the tile */
+  uint64_t id_window;     /* ids whose candidates could last be sorted at once */
+  uint64_t *sort_items;   /* 2 * KITH_SORT_CAPACITY, if rows are to be in id order */
 } kith_lane;
 
 /* Candidates of a tile that can be put in id order at once; more are taken in windows of ids. */
@@ -131,7 +144,7 @@ void kith_lane_stage(kith_lane *lane, uint32_t begin, uint32_t end);
 /* The same, without those that cannot be neighbours of any query of the tile: if lane->sieves. */
 void kith_lane_sieve(kith_lane *lane, uint32_t begin, uint32_t end);
 
-/* For periodic boxes (images.c, around.c): the box around the tile's queries, the queries themselves in the
+/* For periodic boxes (periodic.h): the box around the tile's queries, the queries themselves in the
  * width that is set, and the box to sieve by. */
 void kith_lane_find_box(kith_lane *lane);
 void kith_lane_stage_queries(kith_lane *lane);

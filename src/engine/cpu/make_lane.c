@@ -1,8 +1,8 @@
 /* Making a lane: which kernels it calls, and where in its memory its buffers lie. See lane.h. */
 #include "engine/cpu/ego.h"
 #include "engine/cpu/grid.h"
-#include "engine/cpu/images.h"
 #include "engine/cpu/lane.h"
+#include "engine/cpu/periodic.h"
 
 const kith_kernel_table *kith_kernels_for(kith_isa_level isa, kith_norm norm) {
   static const kith_kernel_table *const tables[][3] = {
@@ -44,7 +44,7 @@ static lane_layout layout_lane(const kith_task *task, uint32_t collect_limit) {
   layout.near_box = layout.box + round_up(2 * sizeof(double) * dim);
   layout.shift = layout.near_box + round_up(2 * sizeof(double) * dim);
   layout.sieve = layout.shift + round_up(sizeof(double) * dim);
-  layout.cuts = layout.sieve + round_up((3 * sizeof(float) + sizeof(bool)) * dim);
+  layout.cuts = layout.sieve + round_up(3 * sizeof(float) * dim);
   size_t cuts = (sizeof(float) * (KITH_TILE_QUERIES + 1) + sizeof(bool)) * dim;
   layout.collected = layout.cuts + (task->space->lattice.n > 0 ? round_up(cuts) : 0);
   size_t room = collect_limit > 0 ? (size_t)collect_limit + capacity : 0;
@@ -92,8 +92,6 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
       .index_width = coordinate_width(task),
       .origin = (double *)(buffer + layout.origin),
       .box = (double *)(buffer + layout.box),
-      .near_box = (double *)(buffer + layout.near_box),
-      .shift = (double *)(buffer + layout.shift),
       .image_kernels = task->candidates->dtype == KITH_F32 ? &table->image_f32 : &table->image_f64,
       .query_coords = buffer + layout.queries,
       .candidate_coords = buffer + layout.candidates,
@@ -125,7 +123,6 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
                              .low = (float *)(buffer + layout.sieve),
                              .high = (float *)(buffer + layout.sieve) + dim,
                              .behind = (float *)(buffer + layout.sieve) + 2 * dim,
-                             .cut = (bool *)((float *)(buffer + layout.sieve) + 3 * dim),
                              .to_stride = layout.stride};
   lane->truth = (kith_truth){.queries = truth_of(task->queries),
                              .candidates = truth_of(task->candidates),
@@ -133,10 +130,12 @@ void kith_lane_make(kith_lane *lane, const kith_task *task, uint32_t collect_lim
                              .candidate_positions = lane->candidate_positions};
   float *behind = (float *)(buffer + layout.cuts);
   float *by = behind + (size_t)KITH_TILE_QUERIES * dim;
-  lane->cuts = (kith_cuts){.cut = (bool *)(by + dim), .by = by, .behind = behind};
+  lane->periodic = (kith_periodic){.near_box = (double *)(buffer + layout.near_box),
+                                   .shift = (double *)(buffer + layout.shift),
+                                   .cuts = {.cut = (bool *)(by + dim), .by = by, .behind = behind}};
   lane->sieve.by = by; /* an axis is cut for the tile or for fours, not both */
-  lane->spread = task->candidates->spread;
+  lane->index_spread = task->candidates->spread;
   if (lane->grid)
     kith_grid_walk_make(lane->grid, task->stencil, buffer + layout.steps);
-  kith_images_open(lane);
+  kith_periodic_open(lane);
 }

@@ -256,12 +256,12 @@ typedef struct tile_runs {
 
 static void begin_runs(const kith_lane *lane, uint32_t first_row, tile_runs *runs) {
   runs->next = 0;
-  if (lane->around)
+  if (lane->periodic.around)
     kith_box_runs_begin(lane, first_row, &runs->around);
 }
 
 static bool next_run(kith_lane *lane, tile_runs *runs, kith_run *run) {
-  if (lane->around)
+  if (lane->periodic.around)
     return kith_box_runs_next(lane, &runs->around, run);
   if (runs->next == lane->n_runs)
     return false;
@@ -288,7 +288,7 @@ void kith_visit_itself(kith_visit *v) {
 void kith_visit_behind(kith_visit *v) {
   tile_runs runs;
   kith_run run;
-  begin_runs(v->lane, v->lane->around ? v->lane->grid->row : 0, &runs);
+  begin_runs(v->lane, v->lane->periodic.around ? v->lane->grid->row : 0, &runs);
   while (next_run(v->lane, &runs, &run))
     meet_run(v, run, v->lane->queries.end, false);
   kith_visit_flush(v);
