@@ -37,6 +37,31 @@ template <typename T> __global__ void gather(view points, const uint32_t *ids, u
     coords[(uint64_t)p * points.dim + c] = (T)points.get(id, c);
 }
 
+/* The same for rows that are copied as they are, in words, by 2^shift threads each. */
+template <typename W>
+__global__ void gather_rows(const char *data, int64_t row_stride, const uint32_t *ids, uint32_t n,
+                            uint32_t words, uint32_t shift, W *to) {
+  uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  uint64_t p = thread >> shift;
+  if (p >= n)
+    return;
+  const W *row = (const W *)(data + (int64_t)ids[p] * row_stride);
+  for (uint32_t w = (uint32_t)thread & ((1U << shift) - 1); w < words; w += 1U << shift)
+    to[p * words + w] = row[w];
+}
+
+/* If rows can be copied in such words. */
+template <typename W> bool copy_rows(kith_cuda_session &session, const view &points, cell_index &index) {
+  uint64_t bytes = points.dim * sizeof(float);
+  if (((uint64_t)points.data | (uint64_t)points.row_stride | bytes) % sizeof(W))
+    return false;
+  uint32_t words = (uint32_t)(bytes / sizeof(W));
+  uint32_t shift = std::min<uint32_t>((uint32_t)ceil_log2(words), 5);
+  gather_rows<<<blocks_for((uint64_t)index.n << shift, THREADS), THREADS, 0, session.stream>>>(
+      points.data, points.row_stride, index.ids.get(), index.n, words, shift, (W *)index.coords.get());
+  return true;
+}
+
 /* The first position of every table entry that has one. */
 __global__ void mark_entries(key_list keys, uint32_t n, uint32_t shift, uint32_t *table, uint32_t *cells) {
   uint32_t p = blockIdx.x * blockDim.x + threadIdx.x;
@@ -109,7 +134,11 @@ void gather_points(kith_cuda_session &session, const view &points, bool as_f64, 
   uint64_t width = as_f64 ? sizeof(double) : sizeof(float);
   index.coords = session.make<char>(index.n * (uint64_t)points.dim * width, "the sorted copy of the points");
   unsigned blocks = blocks_for(index.n, THREADS);
-  if (as_f64)
+  bool as_they_are = !as_f64 && !points.is_f64 && points.col_stride == sizeof(float);
+  if (as_they_are)
+    copy_rows<uint4>(session, points, index) || copy_rows<uint2>(session, points, index) ||
+        copy_rows<uint32_t>(session, points, index);
+  else if (as_f64)
     gather<<<blocks, THREADS, 0, session.stream>>>(points, index.ids.get(), index.n,
                                                    (double *)index.coords.get());
   else
@@ -164,9 +193,29 @@ struct maximum {
 struct begins_tile {
   const uint32_t *stretch; /* where the stretch of each position begins */
   uint32_t queries;        /* a power of two */
+  key_list keys;
+  uint32_t n, x_bits;
+  uint32_t
+      widest; /* cells along a row that a tile may have; wider ones end wherever so many do. 0: any number */
 
-  __device__ bool operator()(uint32_t p) const { return ((p - stretch[p]) & (queries - 1)) == 0; }
+  __device__ bool operator()(uint32_t p) const {
+    uint32_t at = (p - stretch[p]) & (queries - 1);
+    return at == 0 || (widest > 0 && enters_part(p) && is_wide(p - at));
+  }
+  __device__ uint64_t x(uint32_t p) const { return keys[p] & ((UINT64_C(1) << x_bits) - 1); }
+  __device__ bool enters_part(uint32_t p) const { return x(p) / widest != x(p - 1) / widest; }
+  /* Whether a tile that begins there would be, or may. */
+  __device__ bool is_wide(uint32_t begin) const {
+    uint64_t last = keys[min(n - begin, queries) - 1 + begin];
+    return last - keys[begin] >= widest;
+  }
 };
+
+/* Around a periodic box, two tiles of a row together are to leave more than a gap between what they reach, so
+ * that no pair is met from both, and one tile a gap of a cell where its row can be cut open. */
+uint32_t widest_tile(const kith_grid &grid) {
+  return grid.wraps[0] ? (grid.cells[0] - 2 * grid.reach[0]) / 2 : 0;
+}
 
 } // namespace
 
@@ -180,7 +229,7 @@ tiles cut_tiles(kith_cuda_session &session, const cell_index &index, const kith_
   thrust::counting_iterator<uint32_t> positions(0);
   stretch_begin begin{index.find.keys, grid.x_bits, FAR_CELLS + 4 * (uint64_t)grid.reach[0]};
   auto begins = thrust::make_transform_iterator(positions, begin);
-  begins_tile starts{stretch.get(), queries};
+  begins_tile starts{stretch.get(), queries, index.find.keys, index.n, grid.x_bits, widest_tile(grid)};
   with_room(session, "tiles", [&](void *room, size_t &bytes) {
     return cub::DeviceScan::InclusiveScan(room, bytes, begins, stretch.get(), maximum(), (int64_t)index.n,
                                           session.stream);

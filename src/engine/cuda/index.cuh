@@ -115,6 +115,7 @@ struct grid_plan {
   kith_stencil stencil;
   uint32_t tile_queries; /* at most: a small tile or 32 */
   bool wraps = false;    /* the grid does, around a periodic box: no images are needed */
+  uint32_t folded = 0;   /* of which it does not cut these dimensions, bits */
   double candidates;     /* per query, expected */
   double neighbors;      /* likewise */
   dense_plan dense;

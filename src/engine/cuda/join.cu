@@ -164,7 +164,8 @@ void kith_cuda_join::prepare(kith_cuda_info &info) {
 
 void kith_cuda_join::prepare_wrapping() {
   grid = upload(session, &plan.grid, 1, "the grid");
-  border = find_wrapping_tiles(session, tiles, queries(), plan.grid);
+  if (!plan.folded)
+    border = find_wrapping_tiles(session, tiles, queries(), plan.grid);
 }
 
 /* If the device has no room for narrow copies of the points, the grid does without them. */
@@ -251,8 +252,16 @@ join_args kith_cuda_join::arguments(operation op) const {
   args.space.doubt = spec.doubt;
   args.space.lattice = spec.lattice;
   for (uint32_t i = 0; plan.wraps && i < spec.lattice.n; i++) {
-    args.space.period[spec.lattice.axis[i]] = spec.lattice.vector[i][i];
-    args.space.periods += spec.lattice.vector[i][i];
+    uint32_t c = spec.lattice.axis[i];
+    double side = args.space.period[c] = spec.lattice.vector[i][i];
+    args.space.side[c] = {(float)side, (float)(side - (double)(float)side)};
+    args.space.periods += side;
+  }
+  for (uint32_t f = 0; f < most_folds(a.dim); f++) {
+    uint32_t c = a.dim - most_folds(a.dim) + f;
+    bool folds = plan.folded >> c & 1;
+    args.space.fold[f] = folds ? (float)args.space.period[c] : INFINITY;
+    args.space.folded += folds ? args.space.period[c] : 0;
   }
   return args;
 }
@@ -266,10 +275,10 @@ void kith_cuda_join::launch(const join_args &args, operation op) {
     launch_tiles(args, op, is_general() ? ANY_SPACE : OPEN_SPACE);
 }
 
-/* Space is open for tiles that are not at the border. In a list (of a join that is shared) there may be both,
- * and all are taken to be there: what is slower for some of them. */
+/* Space is open for tiles that are not at the border, unless axes are folded. In a list (of a join that is
+ * shared) there may be both, and all are taken to be there: what is slower for some of them. */
 void kith_cuda_join::launch_wrapping(const join_args &args, operation op) {
-  if (args.tile_list || args.n_tiles == 0)
+  if (args.tile_list || args.n_tiles == 0 || plan.folded)
     return launch_tiles(args, op, WRAPPED_SPACE);
   join_args part = args;
   part.tile_list = border.numbers.get();

@@ -114,17 +114,14 @@ __device__ __noinline__ bool belongs_in_space(const T *query, const T *candidate
          is_nearest(query, candidate, args.dim, args.predicate, space.lattice, shift);
 }
 
-/* Whether a candidate with turns belongs to a query, by the definition: to the difference of the points comes
- * the opposite of how the candidate is moved. */
+/* The same in a periodic box that the grid wraps around, in the nearest image. */
 template <typename T>
-__device__ __noinline__ bool belongs_turned(const T *query, const T *candidate, uint32_t turns,
-                                            const join_args &args) {
+__device__ __noinline__ bool belongs_folded(const T *query, const T *candidate, const join_args &args) {
   double d2 = 0;
   for (uint32_t c = 0; c < args.dim; c++) {
     double t = __dsub_rn((double)query[c], (double)candidate[c]);
-    uint32_t turn = turn_along(turns, c);
-    if (turn != STAYS)
-      t = __dadd_rn(t, turn == BELOW ? args.space.period[c] : -args.space.period[c]);
+    if (args.space.period[c] > 0)
+      t = kith_fold(t, args.space.period[c]);
     d2 = __dadd_rn(d2, __dmul_rn(t, t));
   }
   return d2 <= args.predicate.limit;

@@ -20,8 +20,10 @@
  * Counting a set against itself looks at each unordered pair once: at candidates that come after the query.
  *
  * In a periodic box whose grid wraps around, tiles near its faces (the border) meet rows from the other side,
- * too; for the other tiles space is open. Candidates there are moved by a period when they are staged; a turn
- * says which way. Nothing belongs to a query in two images, so what is met twice is not found twice.
+ * too; for the other tiles space is open. There each axis is cut open where the tile reaches nothing, and what
+ * lies behind the cut is lowered by a side when it is staged; a candidate is met once. In six dimensions and
+ * more the grid may leave axes uncut, in the last dimensions. Then differences along them are folded, in all
+ * tiles.
  *
  * In any other space (space.cuh) norm and limits are known only when it runs, and candidates may be images in a
  * periodic box (box.cuh). */
@@ -47,10 +49,22 @@ __device__ inline cell_span cells_within_reach(const kith_grid &grid, const kith
           last_cell - x_last > step.x_reach ? x_last + step.x_reach : last_cell};
 }
 
+/* Reads a point of the index in words as wide as rows are aligned. */
+template <int D, typename T> __device__ inline void read_point(const T *from, T (&to)[D]) {
+  constexpr int BYTES = D * sizeof(T), WIDTH = BYTES % 16 == 0 ? 16 : BYTES % 8 == 0 ? 8 : 4;
+  using word = std::conditional_t<WIDTH == 16, uint4, std::conditional_t<WIDTH == 8, uint2, uint32_t>>;
+#pragma unroll
+  for (int i = 0; i < BYTES / WIDTH; i++) {
+    word read = ((const word *)from)[i];
+    memcpy((char *)to + i * WIDTH, &read, WIDTH);
+  }
+}
+
 /* One warp's view of its tile. */
 template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_join {
   using shared = warp_memory<D, T, G, OP, KIND>;
   static constexpr bool WRAPS = KIND == WRAPPED_SPACE, GENERAL = KIND == ANY_SPACE;
+  static constexpr uint32_t FOLDS = WRAPS ? most_folds(D) : 0; /* of the last dimensions, at most */
   static constexpr bool KEEPS_ORIGIN = sizeof(T) == 8 && D > 0 && KIND == OPEN_SPACE;
   static constexpr int PARTS = shared::PARTS, MASKS = shared::MASKS, HELD = shared::HELD;
   static constexpr uint32_t CHUNK = shared::CHUNK;
@@ -71,6 +85,7 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
   uint32_t x_first = 0, x_last = 0;
   bool accepts = false;                /* its cells and those around are even: pairs may be accepted untested */
   double origin[KEEPS_ORIGIN ? D : 1]; /* of staged coordinates; else in memory */
+  uint32_t cut = 0;                    /* WRAPS: the axes that are cut open, bits */
   float band = 0, prune_band = 0;
   /* the runs of a batch */
   uint32_t n_test = 0, n_inside = 0;
@@ -146,25 +161,28 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
   }
 
   /* Whether staged coordinates are relative to an origin. */
-  __device__ bool is_relative() const { return sizeof(T) == 8 || WRAPS || sees_images(); }
+  __device__ bool is_relative() const { return sizeof(T) == 8 || sees_images(); }
 
-  /* Puts the coordinates in shared memory, and a box around them. float64 coordinates, and all that may wrap
-   * around, are relative to the first position of the tile (see predicate.h), wanted or not, so that all passes
-   * see the same numbers. */
+  /* Puts the coordinates in shared memory, and a box around them. float64 coordinates are relative to the first
+   * position of the tile (see predicate.h), wanted or not, so that all passes see the same numbers. */
   __device__ void load_queries() {
     band = args.predicate.filter ? args.predicate.band : INFINITY;
     if constexpr (D == 0) {
       band = INFINITY;
     } else {
+      double spread = 0;
       if constexpr (WRAPS)
-        set_origins();
+        spread = cut_axes();
       bool is_query = lane < n_queries;
       const T *from = query(memory.own[is_query ? lane : 0]);
       double square = 0;
 #pragma unroll
       for (int c = 0; c < D; c++) {
         float x = (float)from[c];
-        if (is_relative()) {
+        if constexpr (WRAPS) {
+          x = memory.cuts[c].place(from[c], args.space.side[c]);
+          square += is_relative() ? (double)x * x : 0;
+        } else if (is_relative()) {
           double first = (double)query(begin)[c];
           double relative = (double)from[c] - first;
           square += relative * relative;
@@ -177,12 +195,14 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
         if (PRUNES)
           bound(c, x);
       }
-      if (is_relative())
-        narrow(square);
+      if constexpr (FOLDS > 0)
+        open_folds();
+      if (is_relative() || WRAPS)
+        narrow(square, spread);
       /* Rounding in beyond_box costs (D + 4) 2^-24 of eps2 at most, as in the predicate. Where coordinates are
        * relative to an origin, the nearest point of the box may be a corner, sqrt(D) times as far from it as
        * any query: three times the band. */
-      prune_band = (float)args.predicate.limit * 0x1p-20f + (is_relative() ? 3 * band : 0);
+      prune_band = (float)args.predicate.limit * 0x1p-20f + (is_relative() || WRAPS ? 3 * band : 0);
       prune_band = isinf(band) ? INFINITY : prune_band;
     }
     __syncwarp();
@@ -262,48 +282,79 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     return s + largest;
   }
 
-  __device__ void narrow(double square) {
+  /* `square`: of the distance of this lane's query from the origin, to which `spread` comes for all of them. */
+  __device__ void narrow(double square, double spread) {
 #pragma unroll
     for (int step = 16; step; step /= 2)
       square = fmax(square, __shfl_xor_sync(ALL_LANES, square, step));
     kith_predicate narrowed = args.predicate;
     narrowed.norm = KITH_NORM_2; /* the only one here, said so that the compiler knows */
-    double h = sqrt(square) * (1 + 0x1p-20);
-    if (WRAPS)
-      h = widen(h);
+    double h = sqrt(square) * (1 + 0x1p-20) + spread;
     bool near = kith_predicate_narrow(&narrowed, D, h);
     band = near ? narrowed.band : INFINITY;
   }
 
   /* ---- the tile in a box that the grid wraps around ---- */
 
-  /* What the band is to be made for instead. Candidates at most eps from a query, which is at most h from the
-   * origin, are rounded twice when float32 is staged: by 2^-24 of h + eps once more, for which half of h and
-   * eps pay. Moved origins are rounded by 2^-48 of their size, less than two periods. */
-  __device__ double widen(double h) const {
-    return (sizeof(T) == 4 ? 1.5 * h + args.predicate.reach : h) + 0x1p-20 * args.space.periods;
+  /* The cells of the tile along a dimension of the grid: the first and the last one. */
+  __device__ cell_span own_cells(const kith_grid &grid, uint32_t j) const {
+    uint32_t cell = j > 0 ? kith_grid_row_cell(&grid, j, row) : 0;
+    return j > 0 ? cell_span{cell, cell} : cell_span{x_first, x_last};
   }
 
-  __device__ void find_cells() {
+  /* Cuts the axes open for this tile, a lane an axis. Between what it reaches to one side and to the other
+   * there is more than a cell (can_wrap, widest_tile); the cut is in the middle of that. Returns what the
+   * places of its queries, and those of candidates nearby, are off by, as a distance from the origin that
+   * rounding is in proportion to. See docs/exactness.md. */
+  __device__ double cut_axes() {
     const kith_grid &grid = *args.grid_in_memory;
-    if (lane > 0 && lane < grid.k)
-      memory.cell[lane] = (int32_t)kith_grid_row_cell(&grid, lane, row);
+    double first = (double)query(begin)[lane < D ? lane : 0];
+    if (lane < D)
+      memory.cuts[lane].set(INFINITY, first, 0);
     __syncwarp();
-  }
-
-  /* For a candidate that is seen a period below, all is as if the origin were above. A lane a dimension. */
-  __device__ void set_origins() {
-    double period = 0;
-#pragma unroll
-    for (int c = 0; c < D; c++)
-      period = lane == c ? args.space.period[c] : period;
-    if (lane < D) {
-      double first = (double)query(begin)[lane];
-      memory.turned_origin[STAYS][lane].set(first);
-      memory.turned_origin[BELOW][lane].set(first + period);
-      memory.turned_origin[ABOVE][lane].set(first - period);
+    double size = 0;
+    uint32_t c = lane < grid.k ? grid.dims[lane] : 0;
+    first = (double)query(begin)[c];
+    if (lane < grid.k) {
+      auto [low, high] = own_cells(grid, lane);
+      memory.cell[lane] = (int32_t)low;
+      bool below = low < grid.reach[lane];
+      if (grid.wraps[lane] && (below || high + grid.reach[lane] >= grid.cells[lane])) {
+        double cells = grid.cells[lane];
+        double middle = (low + high + 1.0) / 2;
+        memory.cuts[c].set((middle + (below ? cells : -cells) / 2) * grid.side[lane], first,
+                           args.space.period[c]);
+        size = (below ? high + 1 : cells - low) * grid.side[lane];
+      }
     }
     __syncwarp();
+    cut = __reduce_or_sync(ALL_LANES, size > 0 ? 1U << c : 0);
+    double square = sizeof(T) == 4 ? size * size : 0;
+#pragma unroll
+    for (int step = 4; step; step /= 2) /* a grid has 8 dimensions at most */
+      square += __shfl_xor_sync(ALL_LANES, square, step);
+    square = __shfl_sync(ALL_LANES, square, 0);
+    double spread = sizeof(T) == 4 ? 2 * sqrt(square) + args.predicate.reach : 0;
+    return spread + 2 * args.space.folded + 0x1p-20 * args.space.periods;
+  }
+
+  /* Which of the last dimensions that is; negative: not one that may be folded. */
+  __device__ static constexpr int fold_of(int c) { return c - (D - (int)FOLDS); }
+
+  /* Candidates may be near wherever they are along a folded axis. */
+  __device__ void open_folds() {
+    if (lane < FOLDS && !isinf(args.space.fold[lane])) {
+      memory.low[D - FOLDS + lane] = -INFINITY;
+      memory.high[D - FOLDS + lane] = INFINITY;
+    }
+  }
+
+  /* The difference in dimension c, of which the sign does not matter. */
+  __device__ float difference(float x, float q, int c) const {
+    float d = x - q;
+    if (fold_of(c) >= 0)
+      d = fminf(fabsf(d), args.space.fold[fold_of(c)] - fabsf(d));
+    return d;
   }
 
   /* ---- the tile in any space ---- */
@@ -385,8 +436,6 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     list_queries();
     if (n_queries == 0)
       return;
-    if constexpr (WRAPS)
-      find_cells();
     if constexpr (GENERAL) {
       accepts = !args.space.limits && !args.space.ties && !sees_images() && may_accept();
       load_limits();
@@ -399,26 +448,22 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
 
   /* ---- the runs ---- */
 
-  /* What a row has beyond the ends of the box, at the left and at the right. */
-  struct wrapped_ends {
-    position_range left = {0, 0}, right = {0, 0};
-    uint32_t turns = 0; /* of the row itself */
-  };
-  struct no_ends {};
-
-  struct run : std::conditional_t<WRAPS, wrapped_ends, no_ends> {
+  /* A range of positions, those in the middle of which are accepted untested, and what a row has beyond one end
+   * of the box. */
+  struct run {
     uint32_t begin = 0, end = 0, inside_begin = 0, inside_end = 0;
+    position_range around = {0, 0};
   };
 
   /* The number of the row that a step leads to; negative: there is none. */
-  __device__ int64_t find_row(const kith_step &step, run &run) const {
+  __device__ int64_t find_row(const kith_step &step) const {
     if constexpr (WRAPS)
-      return wrap_row(step, run.turns);
+      return wrap_row(step);
     else
       return (int64_t)row + step.row;
   }
 
-  __device__ int64_t wrap_row(const kith_step &step, uint32_t &turns) const {
+  __device__ int64_t wrap_row(const kith_step &step) const {
     const kith_grid &grid = args.grid;
     int64_t number = 0;
     for (uint32_t j = 1; j < grid.k; j++) {
@@ -428,7 +473,6 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
       if (below || cell >= cells) {
         if (!grid.wraps[j])
           return -1;
-        turns |= (below ? BELOW : ABOVE) << 2 * grid.dims[j];
         cell += below ? cells : -cells;
       }
       number += cell * (int64_t)grid.stride[j];
@@ -439,13 +483,13 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
   __device__ run find_run(uint32_t s) const {
     const kith_step &step = args.steps[s];
     run run;
-    int64_t number = find_row(step, run);
+    int64_t number = find_row(step);
     if (number < 0)
       return run;
     uint64_t base = (uint64_t)number << args.grid.x_bits;
     if constexpr (WRAPS)
       if (args.grid.wraps[0])
-        find_ends(step, base, run);
+        run.around = find_around(step, base);
     auto [low, high] = cells_within_reach(args.grid, step, x_first, x_last);
     position_range within = args.find.find_range(base + low, base + high + 1);
     run.begin = within.begin;
@@ -469,17 +513,18 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     return run;
   }
 
-  /* The reach is at most a period. */
-  __device__ void find_ends(const kith_step &step, uint64_t base, run &run) const {
+  /* What the row has beyond its end: a tile reaches one of them at most. */
+  __device__ position_range find_around(const kith_step &step, uint64_t base) const {
     uint64_t cells = args.grid.cells[0];
     if (x_first < step.x_reach)
-      run.left = args.find.find_range(base + cells + x_first - step.x_reach, base + cells);
+      return args.find.find_range(base + cells + x_first - step.x_reach, base + cells);
     if (x_last + step.x_reach >= cells)
-      run.right = args.find.find_range(base, base + x_last + step.x_reach - cells + 1);
+      return args.find.find_range(base, base + x_last + step.x_reach - cells + 1);
+    return {0, 0};
   }
 
-  /* Counting one set looks only at what follows: in the own row, what comes later; the tile itself is tested,
-   * pair by pair. */
+  /* Counting one set looks only at what follows: in the own row, what comes later, or beyond the end of the
+   * box; the tile itself is tested, pair by pair. */
   __device__ void keep_following(run &run) const {
     run.begin = max(run.begin, begin);
     run.inside_begin = max(run.inside_begin, end);
@@ -487,8 +532,8 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     run.end = max(run.end, run.begin);
     if (run.inside_begin == run.inside_end)
       run.inside_begin = run.inside_end = run.end;
-    if constexpr (WRAPS)
-      run.left.begin = run.left.end;
+    if (x_first < args.grid.reach[0])
+      run.around = {0, 0};
   }
 
   /* The sum of a value over the lanes before this one, and over all of them. */
@@ -503,24 +548,17 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     return sum - value;
   }
 
-  /* What is to be tested of a step: in front of the untested part of its run and behind it, and at the ends of
-   * a row that wraps around. */
+  /* What is to be tested of a step: in front of the untested part of its run and behind it, and beyond the end
+   * of a row that wraps around. */
   struct tests {
     position_range part[shared::RUNS];
-    uint32_t turns[shared::RUNS];
     uint32_t n = 0;
 
-    __device__ explicit tests(const join_args &args, const run &run) {
+    __device__ explicit tests(const run &run) {
       part[0] = {run.begin, run.inside_begin};
       part[1] = {run.inside_end, run.end};
-      if constexpr (WRAPS) {
-        uint32_t axis = args.grid.dims[0];
-        part[2] = run.left;
-        part[3] = run.right;
-        turns[0] = turns[1] = run.turns;
-        turns[2] = run.turns | BELOW << 2 * axis;
-        turns[3] = run.turns | ABOVE << 2 * axis;
-      }
+      if constexpr (WRAPS)
+        part[2] = run.around;
 #pragma unroll
       for (int i = 0; i < shared::RUNS; i++)
         n += part[i].end - part[i].begin;
@@ -546,8 +584,6 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
       at += end - first;
       if constexpr (!VOTES)
         memory.test_end[entry] = at;
-      if constexpr (WRAPS)
-        memory.test_turns[entry] = (uint16_t)tests.turns[i];
       entry++;
     }
   }
@@ -589,7 +625,7 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
       keep_following(run);
     uint32_t middle = run.inside_end - run.inside_begin;
     __syncwarp();
-    lay_tests(tests(args, run));
+    lay_tests(tests(run));
     uint32_t at = before(middle, n_inside);
     memory.inside_end[lane] = at + middle;
     memory.inside_base[lane] = run.inside_begin - at;
@@ -731,7 +767,6 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
   struct batch {
     T coords[HELD][D ? D : 1];
     uint32_t position[HELD], id[HELD];
-    uint32_t turns[WRAPS ? HELD : 1];
     bool exists[HELD];
   };
 
@@ -746,16 +781,12 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
       uint32_t position = batch.position[p] = place + memory.test_base[entry];
       if (WRITES || (OP == DEGREES && args.half))
         batch.id[p] = args.c_ids[position];
-      if constexpr (WRAPS)
-        batch.turns[p] = memory.test_turns[entry];
       if (sees_images()) {
         load_image(batch, p, position);
         continue;
       }
-      const T *from = candidate(position);
-#pragma unroll
-      for (int c = 0; c < D; c++)
-        batch.coords[p][c] = from[c];
+      if constexpr (D > 0)
+        read_point(candidate(position), batch.coords[p]);
     }
   }
 
@@ -796,12 +827,25 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     return sums ? s : s + args.predicate.minus_limit;
   }
 
+  /* Moves candidates of float32 to where they are seen. Most axes are not cut open: that is asked once for all
+   * that a lane has. */
+  __device__ void place(batch &batch) const {
+#pragma unroll
+    for (int c = 0; c < D; c++)
+      if (cut >> c & 1) {
+        auto axis = memory.cuts[c];
+#pragma unroll
+        for (int p = 0; p < HELD; p++)
+          batch.coords[p][c] = axis.place(batch.coords[p][c], args.space.side[c]);
+      }
+  }
+
   /* Coordinate c of a candidate as it is staged. */
-  __device__ float stage(T x, int c, uint32_t turns) const {
-    if constexpr (WRAPS)
-      return memory.turned_origin[turn_along(turns, c)][c].stage(x);
-    else if constexpr (sizeof(T) == 4)
+  __device__ float stage(T x, int c) const {
+    if constexpr (sizeof(T) == 4)
       return (float)x;
+    else if constexpr (WRAPS)
+      return memory.cuts[c].place(x, args.space.side[c]);
     else if constexpr (!GENERAL)
       return (float)(x - origin[c]);
     else
@@ -809,14 +853,16 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
   }
 
   /* Puts candidates into the queue, behind the n that wait there, without those that lie too far away. */
-  __device__ uint32_t enqueue(const batch &batch, uint32_t n) {
+  __device__ uint32_t enqueue(batch &batch, uint32_t n) {
+    if constexpr (WRAPS && sizeof(T) == 4)
+      place(batch);
 #pragma unroll
     for (int p = 0; p < HELD; p++) {
       float x[D ? D : 1];
       if constexpr (D > 0) {
 #pragma unroll
         for (int c = 0; c < D; c++)
-          x[c] = stage(batch.coords[p][c], c, WRAPS ? batch.turns[p] : 0);
+          x[c] = stage(batch.coords[p][c], c);
       }
       bool kept = batch.exists[p];
       if constexpr (PRUNES && GENERAL)
@@ -829,8 +875,6 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
         memory.queue_position[at] = batch.position[p];
         if (WRITES || (OP == DEGREES && args.half))
           memory.queue_id[at] = batch.id[p];
-        if constexpr (WRAPS)
-          memory.queue_turns[at] = (uint16_t)batch.turns[p];
         if constexpr (D > 0) {
 #pragma unroll
           for (int c = 0; c < D; c++)
@@ -847,8 +891,6 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     for (uint32_t i = lane; i + CHUNK < n; i += 32) {
       memory.queue_position[i] = memory.queue_position[i + CHUNK];
       memory.queue_id[i] = memory.queue_id[i + CHUNK];
-      if constexpr (WRAPS)
-        memory.queue_turns[i] = memory.queue_turns[i + CHUNK];
 #pragma unroll
       for (int c = 0; c < D; c++)
         memory.queue[c][i] = memory.queue[c][i + CHUNK];
@@ -867,7 +909,7 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     float s = args.predicate.minus_limit;
 #pragma unroll
     for (int c = 0; c < D; c++) {
-      float d = x[c] - q[c];
+      float d = difference(x[c], q[c], c);
       s = fmaf(d, d, s);
     }
     return s;
@@ -989,16 +1031,8 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     return sum;
   }
 
-  /* Whether candidate i of the queue comes from the other side of the box. */
-  __device__ bool is_turned(uint32_t i) const {
-    if constexpr (WRAPS)
-      return memory.queue_turns[i];
-    else
-      return false;
-  }
-
-  /* Leaves out what is not to be reported: the query itself, what comes before it, or smaller ids. The mask is
-   * of the n candidates that wait at place `first`. */
+  /* Leaves out what is not to be reported: the query itself, what comes before it in the tile, or smaller ids.
+   * The mask is of the n candidates that wait at place `first`. */
   __device__ uint32_t admit(uint32_t mask, uint32_t first, uint32_t n) const {
     uint32_t own = memory.own[has() ? mine : 0];
     uint32_t own_id = memory.own_id[has() ? mine : 0];
@@ -1006,7 +1040,7 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
       uint32_t position = memory.queue_position[first + b];
       bool out = position == own;
       if (OP == COUNT)
-        out = position <= own && !is_turned(first + b);
+        out = position - begin <= own - begin;
       else if (args.half)
         out = memory.queue_id[first + b] <= own_id;
       if (out)
@@ -1073,8 +1107,8 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
         masks[m] = settle_in_space(query(memory.own[has() ? mine : 0]), memory.queue_position + first, here,
                                    args, memory.limit[mine]);
       else if constexpr (WRAPS)
-        masks[m] = settle_turned(query(memory.own[has() ? mine : 0]), memory.queue_position + first,
-                                 memory.queue_turns + first, here, args);
+        masks[m] =
+            settle_folded(query(memory.own[has() ? mine : 0]), memory.queue_position + first, here, args);
       else
         masks[m] = settle(query(memory.own[has() ? mine : 0]), (const T *)args.c_coords,
                           memory.queue_position + first, here, dim(), limit());
@@ -1095,7 +1129,7 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
     if constexpr (GENERAL)
       return is_pair_in_space(query(memory.own[t]), position, args, memory.limit[t]);
     else if constexpr (WRAPS)
-      return belongs_turned(query(memory.own[t]), candidate(position), memory.queue_turns[i], args);
+      return belongs_folded(query(memory.own[t]), candidate(position), args);
     else
       return belongs(query(memory.own[t]), candidate(position), dim(), limit());
   }

@@ -25,6 +25,7 @@ enum { NUMBERS_BYTES = 128 << 10 }; /* of the pinned block, for the box and coun
 /* The sides tried, in units of the reach, and how far the stencil reaches from the middle of a cell. */
 constexpr double SIDES[] = {1.0 / 16, 1.0 / 8, 0.25, 0.5, 1, 2, 4, 8, 16, 64};
 enum { N_SIDES = sizeof SIDES / sizeof *SIDES };
+constexpr double FINEST_X = SIDES[0]; /* along the rows */
 constexpr double half_width(double side) { return side < 1 ? 1 + side / 2 : 1.5 * side; }
 
 /* ---- looking at the points ------------------------------------------------------------------------------ */
@@ -278,8 +279,20 @@ constexpr double COST_LOAD = 25; /* 32 candidates */
 constexpr double COST_TEST = 17; /* 32 tests, beside four instructions a dimension: to count and to fill; */
 constexpr double COST_COUNT = 4; /* beside two of them: to count only */
 constexpr double COST_COPY = 6;  /* 32 pairs accepted untested */
-constexpr double COST_TURN = 5;  /* a column of 32 candidates, for tiles whose rows wrap around, */
-constexpr double COST_WRAP = 2;  /* to which finding runs costs so much more than to others */
+constexpr double COST_PLACE = 3; /* a column of 32 candidates, for tiles whose rows wrap around, */
+constexpr double COST_WRAP = 1;  /* to which finding runs costs so much more than to others */
+constexpr double COST_FOLD = 2;  /* a dimension of 32 tests that may be folded */
+
+/* Of a periodic box that the grid is to wrap around. */
+struct wrapping {
+  uint32_t least_dims = 1;    /* are to be cut, at least, */
+  uint32_t folds_to = 0;      /* and axes are folded if no more than so many are */
+  double border = 0;          /* the share of tiles whose rows wrap around; all of them if axes are folded */
+  double shortest = INFINITY; /* side, in units of the reach */
+
+  /* Whether it can, with cells of such a side: what a cell reaches leaves a gap of a cell. */
+  bool suits(double side) const { return floor(shortest / side) >= 2 * ceil(1 / side) + 2; }
+};
 
 struct setting {
   uint32_t dim;
@@ -288,7 +301,7 @@ struct setting {
   bool counts;       /* nothing but a total is asked for, */
   bool once;         /* and of the stencil only the half that comes after the query is looked at */
   double row_length; /* of the even box, in units of the reach */
-  double border;     /* the share of tiles whose rows wrap around */
+  wrapping around;
 };
 
 /* The share of the stencil that lies within the reach of a box around a tile: its sides in the k cut dimensions
@@ -303,11 +316,15 @@ double near_share(uint32_t k, double side, double length, const shape &shape) {
  * stencil's rows. For a table everything is done twice: to count, and to fill. */
 option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double window) {
   double side = SIDES[s];
+  bool folds = k <= setting.around.folds_to;
+  double border = folds ? 1 : setting.around.border;
   const shape &shape = shapes_of(setting.rule)[(k - 1) * N_SIDES + s];
   double per_reach = std::max(window / rows_of(k, side) / 2, 1e-9);
   double in_row = std::max(per_reach * setting.row_length, 1.0);
   double queries = in_row / ceil(in_row / most);
-  double x_side = std::min(std::max(2 / per_reach, 1.0 / 16), 4.0);
+  double x_side = std::min(std::max(2 / per_reach, FINEST_X), 4.0);
+  while (!setting.around.suits(x_side) && x_side > FINEST_X)
+    x_side /= 2;
   double length = std::min(queries / per_reach, setting.row_length);
   double span = std::min(length + 2 * x_side, setting.row_length);
   bool accepts = setting.accepts && k == setting.dim;
@@ -315,15 +332,15 @@ option weigh(const setting &setting, uint32_t k, int s, uint32_t most, double wi
   double loaded = per_reach * (shape.window + shape.steps * span) - inside;
   bool sieves = setting.dim <= 8 && prunes(setting.dim);
   double tested = loaded * (sieves ? near_share(k, side, length, shape) : 1);
-  double load =
-      COST_LOAD + (2 + COST_TURN * setting.border) * setting.dim + (sieves ? 5 * setting.dim + 10 : 0);
-  double find = ceil(shape.steps / 32) * COST_FIND * (1 + COST_WRAP * setting.border);
+  double load = COST_LOAD + (2 + COST_PLACE * border) * setting.dim + (sieves ? 5 * setting.dim + 10 : 0);
+  double find = ceil(shape.steps / 32) * COST_FIND * (1 + COST_WRAP * border);
   double met = setting.once ? 0.5 : 1;
   double pass = met * (loaded / 32 * load + find) + COST_TILE;
   double tests = met * tested / 32 * queries;
-  double per_tile = setting.counts
-                        ? pass + tests * (2 * setting.dim + COST_COUNT)
-                        : 2 * pass + tests * (4 * setting.dim + COST_TEST) + inside * queries / 32 * COST_COPY;
+  double fold = COST_FOLD * border * most_folds(setting.dim);
+  double per_tile = setting.counts ? pass + tests * (2 * setting.dim + COST_COUNT + fold)
+                                   : 2 * pass + tests * (4 * setting.dim + COST_TEST + 2 * fold) +
+                                         inside * queries / 32 * COST_COPY;
   option o;
   o.k = k;
   o.side = side;
@@ -363,10 +380,12 @@ struct planner {
   std::vector<uint32_t> rank_dimensions(bool slanted) const;
   void choose_box();
   std::vector<double> candidates();
-  option choose(const std::vector<double> &counts, uint32_t least_dims, double border);
-  uint32_t boxed_dims() const;
+  option choose(const std::vector<double> &counts, const wrapping &around);
+  bool is_periodic(uint32_t d) const { return kith_lattice_side(&spec.lattice, d) > 0; }
+  bool may_fold(uint32_t d) const;
+  uint32_t count_cut(bool folds) const;
+  uint32_t find_folded(uint32_t cut) const;
   void make_grid(grid_plan &plan, const option &chosen, const double *period) const;
-  bool can_wrap(const kith_grid &grid) const;
   bool make_wrapping(grid_plan &plan, const std::vector<double> &counts, const option &plain);
   option choose_point(const std::vector<double> &counts);
 };
@@ -462,7 +481,8 @@ double planner::spread_along(size_t row, const kith_direction &along) const {
   return value;
 }
 
-/* Puts the columns, or directions, of largest variance first (REORDER), or leaves them as they are. */
+/* Puts the columns, or directions, of largest variance first (REORDER), or leaves them as they are; but those
+ * that may be folded come last, so that they can be. */
 std::vector<uint32_t> planner::rank_dimensions(bool slanted) const {
   size_t rows = n_spread;
   std::vector<std::pair<double, uint32_t>> ranked;
@@ -483,6 +503,7 @@ std::vector<uint32_t> planner::rank_dimensions(bool slanted) const {
   std::vector<uint32_t> dims;
   for (const auto &dimension : ranked)
     dims.push_back(dimension.second);
+  std::stable_partition(dims.begin(), dims.end(), [&](uint32_t d) { return slanted || !may_fold(d); });
   return dims;
 }
 
@@ -573,8 +594,8 @@ std::vector<double> planner::candidates() {
   return counts;
 }
 
-/* The cheapest choice that cuts so many dimensions, or more; `border`: as in a setting. */
-option planner::choose(const std::vector<double> &counts, uint32_t least_dims, double border) {
+/* The cheapest choice. */
+option planner::choose(const std::vector<double> &counts, const wrapping &around) {
   uint32_t d = grid_spec.dims[0];
   double row_length = std::max((high[d] - low[d]) / spec.predicate.reach, 1.0);
   setting setting{dim,
@@ -583,13 +604,14 @@ option planner::choose(const std::vector<double> &counts, uint32_t least_dims, d
                   spec.counts != 0,
                   meets_once(spec),
                   row_length,
-                  border};
+                  around};
   option best;
   best.candidates = (double)b.n;
-  for (uint32_t k = least_dims; k <= grid_spec.k; k++)
+  for (uint32_t k = around.least_dims; k <= grid_spec.k; k++)
     for (int s = 0; s < N_SIDES; s++)
       for (uint32_t queries : {small_tile(dim <= 8 ? dim : 0), 32U}) {
-        if ((spec.index_dims && k != spec.index_dims) || rows_of(k, SIDES[s]) > MAX_ROWS)
+        if ((spec.index_dims && k != spec.index_dims) || rows_of(k, SIDES[s]) > MAX_ROWS ||
+            !around.suits(SIDES[s]))
           continue;
         if (queries < 32 && (needs_general(spec) || (spec.counts && !counts_in_small_tiles(dim))))
           continue; /* those kernels hold 32 */
@@ -604,13 +626,27 @@ option planner::choose(const std::vector<double> &counts, uint32_t least_dims, d
   return best;
 }
 
-/* The dimensions that a grid has to cut to wrap around the box: up to the last periodic one. */
-uint32_t planner::boxed_dims() const {
-  uint32_t least = 1;
-  for (uint32_t j = 0; j < grid_spec.k; j++)
-    for (uint32_t i = 0; i < spec.lattice.n; i++)
-      least = spec.lattice.axis[i] == grid_spec.dims[j] ? j + 1 : least;
-  return least;
+/* Whether dimension d is an axis of the box that a grid which wraps around it may leave uncut. */
+bool planner::may_fold(uint32_t d) const {
+  return may_wrap(spec) && d + most_folds(dim) >= dim && is_periodic(d) &&
+         kith_folds_suit(kith_lattice_side(&spec.lattice, d), spec.predicate.reach);
+}
+
+/* The dimensions that a grid has to cut to wrap around the box: up to the last periodic one, or up to the last
+ * one of those that may not be folded. */
+uint32_t planner::count_cut(bool folds) const {
+  uint32_t n = grid_spec.k;
+  while (n > 1 && (!is_periodic(grid_spec.dims[n - 1]) || (folds && may_fold(grid_spec.dims[n - 1]))))
+    n--;
+  return n;
+}
+
+/* The periodic dimensions behind those that are cut, as bits. */
+uint32_t planner::find_folded(uint32_t cut) const {
+  uint32_t folded = 0;
+  for (uint32_t j = cut; j < grid_spec.k; j++)
+    folded |= is_periodic(grid_spec.dims[j]) ? 1U << grid_spec.dims[j] : 0;
+  return folded;
 }
 
 /* Makes grid and stencil, of fewer dimensions if there would be too many steps. */
@@ -637,17 +673,12 @@ void planner::make_grid(grid_plan &plan, const option &chosen, const double *per
   plan.candidates = chosen.candidates;
 }
 
-/* Whether stencils reach no farther than a period; and no run of tests is too long to be numbered, where steps
- * of a batch meet the same row. */
-bool planner::can_wrap(const kith_grid &grid) const {
-  constexpr uint64_t MOST_RUNS = 32 * 3; /* of a batch */
-  bool meets_twice = false;
-  for (uint32_t j = 0; j < grid.k; j++) {
-    if (grid.wraps[j] && grid.reach[j] > grid.cells[j])
+/* Whether the box can be cut open beside whatever a cell reaches: then no candidate is met twice. */
+bool can_wrap(const kith_grid &grid) {
+  for (uint32_t j = 0; j < grid.k; j++)
+    if (grid.wraps[j] && grid.cells[j] < 2 * grid.reach[j] + 2)
       return false;
-    meets_twice = meets_twice || (grid.wraps[j] && grid.cells[j] < 2 * grid.reach[j] + 1);
-  }
-  return !meets_twice || b.n < UINT32_MAX / MOST_RUNS;
+  return true;
 }
 
 /* A grid that wraps around the periodic box, if that can be made and is cheaper than images beside the points:
@@ -659,17 +690,22 @@ bool planner::make_wrapping(grid_plan &plan, const std::vector<double> &counts, 
   std::vector<double> period(dim);
   double room = 1;
   double inner = 1;
+  wrapping around;
   for (uint32_t i = 0; i < spec.lattice.n; i++) {
     double side = period[spec.lattice.axis[i]] = spec.lattice.vector[i][i];
+    around.shortest = std::min(around.shortest, side / spec.predicate.reach);
     room *= 1 + 2 * spec.predicate.reach / side;
     inner *= std::max(1 - 4 * spec.predicate.reach / side, 0.0);
   }
-  uint32_t least_dims = boxed_dims();
-  option wrapping = choose(counts, least_dims, 1 - inner);
-  if (wrapping.k < least_dims || wrapping.cost > room * plain.cost)
+  around.border = 1 - inner;
+  around.least_dims = count_cut(true);
+  around.folds_to = count_cut(false) - 1;
+  option chosen = choose(counts, around);
+  if (chosen.k < around.least_dims || !(chosen.cost <= room * plain.cost))
     return false;
-  make_grid(plan, wrapping, period.data());
-  return plan.grid.k >= least_dims && can_wrap(plan.grid);
+  make_grid(plan, chosen, period.data());
+  plan.folded = find_folded(plan.grid.k);
+  return plan.grid.k >= around.least_dims && can_wrap(plan.grid);
 }
 
 /* The grid of join_point: cells of the side of the reach in all dimensions, so that a query has 3^k of them. */
@@ -691,7 +727,7 @@ grid_plan plan_join(kith_cuda_session &session, const kith_cuda_spec &spec, cons
   planner.choose_dimensions();
   planner.choose_box();
   std::vector<double> counts = planner.candidates();
-  option best = spec.kernel == KITH_KERNEL_POINT ? planner.choose_point(counts) : planner.choose(counts, 1, 0);
+  option best = spec.kernel == KITH_KERNEL_POINT ? planner.choose_point(counts) : planner.choose(counts, {});
   grid_plan plan;
   plan.dense = plan_dense(spec, {planner.spread, planner.n_spread, planner.min, planner.max, planner.columns,
                                  b.n, best.candidates});

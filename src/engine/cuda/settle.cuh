@@ -43,14 +43,14 @@ __device__ __noinline__ uint32_t settle_in_space(const T *query, const uint32_t 
   return mask;
 }
 
-/* The masks of 32 candidates that have turns. */
+/* The masks of 32 candidates in a periodic box that the grid wraps around. */
 template <typename T>
-__device__ __noinline__ uint32_t settle_turned(const T *query, const uint32_t *positions, const uint16_t *turns,
-                                               uint32_t n, const join_args &args) {
+__device__ __noinline__ uint32_t settle_folded(const T *query, const uint32_t *positions, uint32_t n,
+                                               const join_args &args) {
   const T *candidates = (const T *)args.c_coords;
   uint32_t mask = 0;
   for (uint32_t b = 0; b < n; b++)
-    if (belongs_turned(query, candidates + (uint64_t)positions[b] * args.dim, turns[b], args))
+    if (belongs_folded(query, candidates + (uint64_t)positions[b] * args.dim, args))
       mask |= 1U << b;
   return mask;
 }

@@ -28,17 +28,21 @@ inline bool may_wrap(const kith_cuda_spec &spec) {
   return spec.lattice.n > 0 && !spec.lattice.skewed && !needs_general(spec) && spec.a.dim <= KITH_GRID_DIMS;
 }
 
+/* How many of the last dimensions may be periodic axes that such a grid leaves uncut: differences along them
+ * are folded. With five that are cut there are rows enough to look for. */
+constexpr uint32_t most_folds(uint32_t dim) { return dim > 5 && dim <= KITH_GRID_DIMS ? dim - 5 : 0; }
+enum { MOST_FOLDS = most_folds(KITH_GRID_DIMS) };
+
 /* A candidate as it is seen in the image of a shift: moved by the shift's opposite. */
 struct image {
   uint32_t source; /* its position */
   uint32_t shift;  /* in the list of shifts */
 };
 
-/* How a candidate is seen along an axis: where it is, a period below or a period above. Two bits for each axis
- * of the points are its turns. */
-enum turn : uint32_t { STAYS, BELOW, ABOVE };
-
-__device__ inline uint32_t turn_along(uint32_t turns, uint32_t axis) { return turns >> 2 * axis & 3; }
+/* The side of a box in two float32 numbers. */
+struct box_side {
+  float rounded, rest;
+};
 
 /* The pass over images, in a periodic box: box.cuh. */
 struct image_args {
@@ -57,8 +61,12 @@ struct space_args {
   double doubt;         /* if its size is larger than this: then the nearer one counts */
   image_args images;
   kith_lattice lattice; /* n is 0: there is no box */
-  double period[8];     /* of the box along each dimension, where the grid wraps around; */
-  double periods;       /* all together */
+  /* A periodic box that the grid wraps around: */
+  double period[KITH_GRID_DIMS]; /* its sides along the dimensions, 0 where it is open; */
+  box_side side[KITH_GRID_DIMS]; /* the same; */
+  double periods;                /* all together; */
+  double folded;                 /* those of axes that are not cut; */
+  float fold[MOST_FOLDS];        /* each of them, in the last dimensions; infinite: not one */
 };
 
 /* The size of the difference of two points, by the definition; the second is in the image of a shift. Points

@@ -29,27 +29,35 @@ constexpr bool counts_in_small_tiles(uint32_t dim) { return dim == 0 || dim > 8;
 /* Coordinates of a query in shared memory, padded for wide loads. */
 template <int D> constexpr int padded = D <= 1 ? 1 : D <= 2 ? 2 : D <= 4 ? 4 : 8;
 
-/* What staged coordinates are relative to. In float32, a first part that is rounded leaves a rest. */
-template <typename T> struct staging_origin;
-template <> struct staging_origin<double> {
-  double whole;
-  __device__ void set(double x) { whole = x; }
-  __device__ float stage(double x) const { return (float)(x - whole); }
-};
-template <> struct staging_origin<float> {
-  float first, rest;
-  __device__ void set(double x) {
-    first = (float)x;
-    rest = (float)(x - (double)first);
+/* An axis of a periodic box, cut open where no query of the tile is near: what lies behind the cut is lowered
+ * by a side. float64 coordinates are relative to an origin, too. */
+template <typename T> struct axis_cut;
+template <> struct axis_cut<float> {
+  float behind;
+  /* Of float32 numbers the same ones lie behind it when it is rounded down. */
+  __device__ void set(double cut, double, double) { behind = __double2float_rd(cut); }
+  __device__ float place(float x, const box_side &side) const {
+    return x > behind ? (x - side.rounded) - side.rest : x;
   }
-  __device__ float stage(float x) const { return (x - first) - rest; }
+};
+template <> struct axis_cut<double> {
+  double behind, origin, origin_behind;
+  /* `first`: a query of the tile. */
+  __device__ void set(double cut, double first, double side) {
+    behind = cut;
+    origin = first > cut ? first - side : first;
+    origin_behind = origin + side;
+  }
+  __device__ float place(double x, const box_side &) const {
+    return (float)(x - (x > behind ? origin_behind : origin));
+  }
 };
 
 /* What a space adds to the memory of a warp. */
 template <typename T, int G, space_kind KIND> struct space_memory {};
 template <typename T, int G> struct space_memory<T, G, WRAPPED_SPACE> {
-  staging_origin<T> turned_origin[3][8]; /* for each turn */
-  int32_t cell[KITH_GRID_DIMS];          /* of the tile, but along its row */
+  axis_cut<T> cuts[KITH_GRID_DIMS]; /* of the dimensions */
+  int32_t cell[KITH_GRID_DIMS];     /* of the tile in those of the grid, but along its row */
 };
 template <typename T, int G> struct space_memory<T, G, ANY_SPACE> {
   double limit[G];  /* of the queries, by the definition, */
@@ -67,7 +75,7 @@ struct warp_memory : space_memory<T, G, KIND> {
   static constexpr bool VOTES = votes_for_runs(D);
   static constexpr bool WRITES = OP == FILL || OP == COLLECT;
   static constexpr bool WRAPS = KIND == WRAPPED_SPACE;
-  static constexpr int RUNS = WRAPS ? 4 : 2; /* of a step, at most */
+  static constexpr int RUNS = WRAPS ? 3 : 2; /* of a step, at most */
   static constexpr int CHUNK = 32 * HELD;
   static constexpr int QUEUE = PRUNES ? 2 * CHUNK : CHUNK;
   /* A row's ids on their way to the pool: less than a record left over, and a mask of new ones. */
@@ -80,13 +88,11 @@ struct warp_memory : space_memory<T, G, KIND> {
   uint32_t slot[G];                                  /* which query a position of the tile is, if any */
   /* the runs of a batch of steps, end to end: position = place + base */
   uint32_t test_end[VOTES ? 1 : 32 * RUNS], test_base[32 * RUNS], inside_end[32], inside_base[32];
-  uint16_t test_turns[WRAPS ? 32 * RUNS : 1];
   union {
     struct { /* candidates waiting to be tested */
       float queue[D ? D : 1][D ? QUEUE : 1];
       uint32_t queue_position[QUEUE];
       uint32_t queue_id[QUEUE];
-      uint16_t queue_turns[WRAPS ? QUEUE : 1];
     };
     uint32_t block[OP == FILL ? BLOCK : 1]; /* or ids to be copied */
   };
