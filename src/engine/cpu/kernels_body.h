@@ -142,12 +142,20 @@ static void slant_columns(float *columns, size_t stride, uint32_t n, uint32_t di
   }
 }
 
-INLINE vf beyond_box(const kith_sieve *sieve, uint32_t c, vf x) {
-  return vf_sub(x, vf_min(vf_max(x, vf_set(sieve->low[c])), vf_set(sieve->high[c])));
+/* The box in one dimension. */
+typedef struct sieve_bounds {
+  vf low, high;
+} sieve_bounds;
+
+INLINE sieve_bounds sieve_bounds_at(const kith_sieve *sieve, uint32_t c) {
+  return (sieve_bounds){vf_set(sieve->low[c]), vf_set(sieve->high[c])};
 }
 
+/* The distance from a coordinate to itself, clamped to the box. */
+INLINE vf beyond_box(sieve_bounds box, vf x) { return vf_sub(x, vf_min(vf_max(x, box.low), box.high)); }
+
 /* The size of the difference from a box along directions, at least. */
-INLINE vf size_beyond_slanted(const kith_sieve *sieve, uint32_t dim, const vf *x) {
+INLINE vf size_beyond_slanted(const sieve_bounds *box, uint32_t dim, const vf *x) {
   vf y[KITH_SLANT_TO];
   vf sum = vf_set(0);
   vf largest = vf_set(0);
@@ -156,26 +164,27 @@ INLINE vf size_beyond_slanted(const kith_sieve *sieve, uint32_t dim, const vf *x
   slant(y, dim);
   for (uint32_t c = 0; c < dim; c++) {
     bool begins = c == kith_group_begin(dim, c);
-    vf t = beyond_box(sieve, c, y[c]);
+    vf t = beyond_box(box[c], y[c]);
     sum = begins ? vf_add(sum, largest) : sum;
     largest = begins ? vf_abs(t) : vf_max_abs(largest, t);
   }
   return vf_add(sum, largest);
 }
 
-/* Which of LANES candidates are near the box. The distance in a dimension is that from the coordinate to
- * itself, clamped to the box. Keeps the coordinates in x, if they are few enough for the registers. */
-INLINE uint32_t sieve_mask(const kith_sieve *sieve, uint32_t i, uint32_t dim, sieve_kind kind, vf *x) {
+/* Which of LANES candidates are near the box. If dimensions are few enough for the registers, these have the
+ * box, and keep the coordinates. */
+INLINE uint32_t sieve_mask(const kith_sieve *sieve, uint32_t i, uint32_t dim, sieve_kind kind,
+                           const sieve_bounds *box, vf *x) {
   vf sum = vf_set(0);
   for (uint32_t c = 0; c < dim; c++) {
     vf value = sieve_load(sieve, c, i, kind);
     if (!kind.slanted)
-      sum = vf_size_add(sum, beyond_box(sieve, c, value));
+      sum = vf_size_add(sum, beyond_box(dim <= KITH_KERNEL_DIMS ? box[c] : sieve_bounds_at(sieve, c), value));
     if (dim <= KITH_KERNEL_DIMS)
       x[c] = value;
   }
   if (kind.slanted)
-    sum = size_beyond_slanted(sieve, dim, x);
+    sum = size_beyond_slanted(box, dim, x);
   return vf_mask_le(sum, vf_set(sieve->limit));
 }
 
@@ -186,10 +195,13 @@ static inline uint32_t lanes_left(uint32_t i, uint32_t n) {
 
 INLINE uint32_t sieve_loop(const kith_sieve *shared, uint32_t dim, sieve_kind kind) {
   const kith_sieve sieve = *shared; /* a copy of its own, which the stores below cannot change */
+  sieve_bounds box[KITH_KERNEL_DIMS];
+  for (uint32_t c = 0; c < dim && dim <= KITH_KERNEL_DIMS; c++)
+    box[c] = sieve_bounds_at(&sieve, c);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < sieve.n; i += LANES) {
     vf x[KITH_KERNEL_DIMS];
-    uint32_t mask = sieve_mask(&sieve, i, dim, kind, x) & lanes_left(i, sieve.n);
+    uint32_t mask = sieve_mask(&sieve, i, dim, kind, box, x) & lanes_left(i, sieve.n);
     if (!mask && dim > KITH_KERNEL_DIMS) /* for few dimensions a wrong guess would cost more than it saves */
       continue;
     vorder order = v_order(mask);
