@@ -50,7 +50,7 @@ __global__ void gather_rows(const char *data, int64_t row_stride, const uint32_t
     to[p * words + w] = row[w];
 }
 
-/* If rows can be copied in such words. */
+/* Copies rows in such words; false: they are not aligned. */
 template <typename W> bool copy_rows(kith_cuda_session &session, const view &points, cell_index &index) {
   uint64_t bytes = points.dim * sizeof(float);
   if (((uint64_t)points.data | (uint64_t)points.row_stride | bytes) % sizeof(W))
@@ -135,13 +135,13 @@ void gather_points(kith_cuda_session &session, const view &points, bool as_f64, 
   index.coords = session.make<char>(index.n * (uint64_t)points.dim * width, "the sorted copy of the points");
   unsigned blocks = blocks_for(index.n, THREADS);
   bool as_they_are = !as_f64 && !points.is_f64 && points.col_stride == sizeof(float);
-  if (as_they_are)
-    copy_rows<uint4>(session, points, index) || copy_rows<uint2>(session, points, index) ||
-        copy_rows<uint32_t>(session, points, index);
-  else if (as_f64)
+  bool copied =
+      as_they_are && (copy_rows<uint4>(session, points, index) || copy_rows<uint2>(session, points, index) ||
+                      copy_rows<uint32_t>(session, points, index));
+  if (!copied && as_f64)
     gather<<<blocks, THREADS, 0, session.stream>>>(points, index.ids.get(), index.n,
                                                    (double *)index.coords.get());
-  else
+  else if (!copied)
     gather<<<blocks, THREADS, 0, session.stream>>>(points, index.ids.get(), index.n,
                                                    (float *)index.coords.get());
   check_launch("gather");
@@ -196,7 +196,7 @@ struct begins_tile {
   key_list keys;
   uint32_t n, x_bits;
   uint32_t
-      widest; /* cells along a row that a tile may have; wider ones end wherever so many do. 0: any number */
+      widest; /* cells along a row that a tile may have: wider ones end wherever so many do; 0: any number */
 
   __device__ bool operator()(uint32_t p) const {
     uint32_t at = (p - stretch[p]) & (queries - 1);
@@ -204,15 +204,16 @@ struct begins_tile {
   }
   __device__ uint64_t x(uint32_t p) const { return keys[p] & ((UINT64_C(1) << x_bits) - 1); }
   __device__ bool enters_part(uint32_t p) const { return x(p) / widest != x(p - 1) / widest; }
-  /* Whether a tile that begins there would be, or may. */
+  /* Whether the tile that begins there is too wide, or looks so by what follows its stretch. */
   __device__ bool is_wide(uint32_t begin) const {
     uint64_t last = keys[min(n - begin, queries) - 1 + begin];
     return last - keys[begin] >= widest;
   }
 };
 
-/* Around a periodic box, two tiles of a row together are to leave more than a gap between what they reach, so
- * that no pair is met from both, and one tile a gap of a cell where its row can be cut open. */
+/* Around a periodic box, two tiles of a row and what is within reach on both sides are no longer than the
+ * period, so that no pair is met from both; and a tile and its reach leave a cell where the row can be cut
+ * open. */
 uint32_t widest_tile(const kith_grid &grid) {
   return grid.wraps[0] ? (grid.cells[0] - 2 * grid.reach[0]) / 2 : 0;
 }

@@ -303,9 +303,8 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
   }
 
   /* Cuts the axes open for this tile, a lane an axis. Between what it reaches to one side and to the other
-   * there is more than a cell (can_wrap, widest_tile); the cut is in the middle of that. Returns what the
-   * places of its queries, and those of candidates nearby, are off by, as a distance from the origin that
-   * rounding is in proportion to. See docs/exactness.md. */
+   * there is a cell at least (can_wrap, widest_tile); the cut is in the middle of that. Returns what the
+   * rounding of places adds to the distance from the origin that the band is made for (docs/exactness.md). */
   __device__ double cut_axes() {
     const kith_grid &grid = *args.grid_in_memory;
     double first = (double)query(begin)[lane < D ? lane : 0];
@@ -343,6 +342,7 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
 
   /* Candidates may be near wherever they are along a folded axis. */
   __device__ void open_folds() {
+    __syncwarp(); /* another lane has put the bounds there */
     if (lane < FOLDS && !isinf(args.space.fold[lane])) {
       memory.low[D - FOLDS + lane] = -INFINITY;
       memory.high[D - FOLDS + lane] = INFINITY;

@@ -287,10 +287,10 @@ constexpr double COST_FOLD = 2;  /* a dimension of 32 tests that may be folded *
 struct wrapping {
   uint32_t least_dims = 1;    /* are to be cut, at least, */
   uint32_t folds_to = 0;      /* and axes are folded if no more than so many are */
-  double border = 0;          /* the share of tiles whose rows wrap around; all of them if axes are folded */
+  double border = 0;          /* the share of tiles whose rows wrap around, if no axes are */
   double shortest = INFINITY; /* side, in units of the reach */
 
-  /* Whether it can, with cells of such a side: what a cell reaches leaves a gap of a cell. */
+  /* Whether a grid with cells of such a side can: what a cell reaches leaves a gap of a cell. */
   bool suits(double side) const { return floor(shortest / side) >= 2 * ceil(1 / side) + 2; }
 };
 
@@ -481,8 +481,8 @@ double planner::spread_along(size_t row, const kith_direction &along) const {
   return value;
 }
 
-/* Puts the columns, or directions, of largest variance first (REORDER), or leaves them as they are; but those
- * that may be folded come last, so that they can be. */
+/* Puts the columns, or directions, of largest variance first (REORDER), or leaves them as they are. Those that
+ * may be folded come behind others of about that variance, since axes are folded that are not cut. */
 std::vector<uint32_t> planner::rank_dimensions(bool slanted) const {
   size_t rows = n_spread;
   std::vector<std::pair<double, uint32_t>> ranked;
@@ -496,14 +496,13 @@ std::vector<uint32_t> planner::rank_dimensions(bool slanted) const {
       double apart = spread_along(r, along) - mean;
       square += apart * apart * 0x1p-100;
     }
-    ranked.push_back({-square, d});
+    ranked.push_back({-square * (!slanted && may_fold(d) ? 0.25 : 1), d});
   }
   if (!spec.no_reorder)
     std::sort(ranked.begin(), ranked.end());
   std::vector<uint32_t> dims;
   for (const auto &dimension : ranked)
     dims.push_back(dimension.second);
-  std::stable_partition(dims.begin(), dims.end(), [&](uint32_t d) { return slanted || !may_fold(d); });
   return dims;
 }
 
@@ -704,8 +703,10 @@ bool planner::make_wrapping(grid_plan &plan, const std::vector<double> &counts, 
   if (chosen.k < around.least_dims || !(chosen.cost <= room * plain.cost))
     return false;
   make_grid(plan, chosen, period.data());
+  if (plan.grid.k < around.least_dims || !can_wrap(plan.grid))
+    return false;
   plan.folded = find_folded(plan.grid.k);
-  return plan.grid.k >= around.least_dims && can_wrap(plan.grid);
+  return true;
 }
 
 /* The grid of join_point: cells of the side of the reach in all dimensions, so that a query has 3^k of them. */
