@@ -8,6 +8,7 @@
 #include "base/team.h"
 #include "index/build.h"
 #include "index/sort.h"
+#include "space/wrap.h"
 
 enum { LOW_WORD = 32 };
 
@@ -77,7 +78,7 @@ static void read_together(const build *b, const uint64_t *items, uint32_t n, gro
     columns[c] = group->values[c];
     read_given(b, c, items, n, columns[c]);
   }
-  kith_lattice_wrap_columns(b->wrap_into, columns, n);
+  kith_wrap_for(b->ctx->isa)(b->wrap_into, columns, n);
 }
 
 /* The columns of a direction. */

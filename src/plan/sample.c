@@ -2,6 +2,8 @@
  * hash of the stratum's number. Rows with NaN or infinity are passed over. */
 #include "plan/sample.h"
 
+#include "space/wrap.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +161,7 @@ static void wrap_columns(const kith_sample *sample, const kith_lattice *lattice,
   double *columns[KITH_GRID_DIMS];
   for (size_t j = 0; j < sample->n_dims; j++)
     columns[sample->dims[j]] = values + j * n;
-  kith_lattice_wrap_columns(lattice, columns, n);
+  kith_wrap_scalar(lattice, columns, n);
 }
 
 void kith_sample_wrap(kith_sample *sample, const kith_lattice *lattice) {

@@ -111,9 +111,8 @@ static inline double kith_wrap_nearby(double x, double side) {
   return down < 0 ? up : down;
 }
 
-/* What wrapping does to n points in any box, by columns, if they are no farther outside than so many sides. */
+/* Points no farther outside of any box than so many sides are wrapped by columns (wrap.h). */
 #define KITH_WRAP_ROOM 0x1p20
-void kith_lattice_wrap_columns(const kith_lattice *lattice, double *const *columns, uint32_t n);
 
 /* Axes of a box without angles along which differences are folded: of pairs that meet whatever their images,
  * the nearest one is found by the difference alone. */

@@ -1,7 +1,9 @@
 /* Tests of the space: sine and cosine, norms and their bands, lattices, embedding. */
 #include "base/context.h"
+#include "base/cpu.h"
 #include "space/degrees.h"
 #include "space/space.h"
+#include "space/wrap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -217,7 +219,7 @@ static double around_brick(double side, uint64_t *rng) {
   return kind < 0.1 ? face : kind < 0.4 ? face + (unit(rng) - 0.5) * 0x1p-50 : (2 * unit(rng) - 1) * far * side;
 }
 
-/* Columns are wrapped like points. */
+/* Columns are wrapped like points, with every instruction set that there is. */
 static void test_lattice_wraps_columns(void **state) {
   (void)state;
   enum { N = 1000 };
@@ -242,11 +244,13 @@ static void test_lattice_wraps_columns(void **state) {
       for (int c = 0; c < 3; c++)
         want[c][p] = x[c];
     }
-    double *columns[3] = {values[0], values[1], values[2]};
-    kith_lattice_wrap_columns(&lattice, columns, N);
-    for (int c = 0; c < 3; c++)
-      for (int p = 0; p < N; p++)
-        assert_true(values[c][p] == want[c][p]);
+    for (int isa = KITH_ISA_SCALAR; isa <= (int)kith_cpu_best_isa(); isa++) {
+      double wrapped[3][N];
+      memcpy(wrapped, values, sizeof wrapped);
+      double *columns[3] = {wrapped[0], wrapped[1], wrapped[2]};
+      kith_wrap_for((kith_isa_level)isa)(&lattice, columns, N);
+      assert_memory_equal(wrapped, want, sizeof want);
+    }
   }
   kith_context_destroy(ctx);
 }
