@@ -91,7 +91,7 @@ damage() {
   state) printf '\x55\x55' | dd of=in/at/kith.state bs=1 seek=200 conv=notrunc status=none ;;
   torn) truncate -s 100 in/at/kith.state ;;
   file) rm in/.out.npy.*.part ;;
-  cut) truncate -s 1000 in/.out.npy.*.part ;;
+  cut) truncate -s 100 in/.out.npy.*.part ;;
   none) ;;
   esac
 }
