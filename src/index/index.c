@@ -8,7 +8,7 @@
 #include "base/team.h"
 #include "index/build.h"
 #include "index/sort.h"
-#include "space/wrap.h"
+#include "space/loops.h"
 
 enum { LOW_WORD = 32 };
 
@@ -78,7 +78,7 @@ static void read_together(const build *b, const uint64_t *items, uint32_t n, gro
     columns[c] = group->values[c];
     read_given(b, c, items, n, columns[c]);
   }
-  kith_wrap_for(b->ctx->isa)(b->wrap_into, columns, n);
+  kith_space_loops_for(b->ctx->isa)->wrap_columns(b->wrap_into, columns, n);
 }
 
 /* The columns of a direction. */

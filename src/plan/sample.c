@@ -2,7 +2,7 @@
  * hash of the stratum's number. Rows with NaN or infinity are passed over. */
 #include "plan/sample.h"
 
-#include "space/wrap.h"
+#include "space/loops.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -161,7 +161,7 @@ static void wrap_columns(const kith_sample *sample, const kith_lattice *lattice,
   double *columns[KITH_GRID_DIMS];
   for (size_t j = 0; j < sample->n_dims; j++)
     columns[sample->dims[j]] = values + j * n;
-  kith_wrap_scalar(lattice, columns, n);
+  kith_space_loops_scalar.wrap_columns(lattice, columns, n);
 }
 
 void kith_sample_wrap(kith_sample *sample, const kith_lattice *lattice) {

@@ -111,7 +111,7 @@ static inline double kith_wrap_nearby(double x, double side) {
   return down < 0 ? up : down;
 }
 
-/* Points no farther outside of any box than so many sides are wrapped by columns (wrap.h). */
+/* Points no farther outside of any box than so many sides are wrapped by columns (loops.h). */
 #define KITH_WRAP_ROOM 0x1p20
 
 /* Axes of a box without angles along which differences are folded: of pairs that meet whatever their images,

@@ -1,6 +1,4 @@
-/* The body of places.h: include with PLACES_KERNEL defined as the name of the function to make. */
-#include "space/places.h"
-
+/* Places on the sphere, for loops_body.h. */
 #include "space/degrees.h"
 
 static void sines_of(const double *degrees, uint32_t n, double *sine, double *cosine) {
@@ -11,7 +9,7 @@ static void sines_of(const double *degrees, uint32_t n, double *sine, double *co
   }
 }
 
-void PLACES_KERNEL(const double *lon, const double *lat, uint32_t n, double *places) {
+static void find_places(const double *lon, const double *lat, uint32_t n, double *places) {
   double along_sine[KITH_PLACES], along_cosine[KITH_PLACES];
   double up_sine[KITH_PLACES], up_cosine[KITH_PLACES];
   sines_of(lon, n, along_sine, along_cosine);

@@ -3,7 +3,7 @@
 
 #include "base/team.h"
 #include "space/embed.h"
-#include "space/places.h"
+#include "space/loops.h"
 
 #include <string.h>
 
@@ -99,7 +99,7 @@ static kith_row_fault embed_row(const kith_space *space, const kith_points *poin
 typedef struct embedding {
   const kith_space *space;
   const kith_points *points;
-  kith_places_kernel *find_places;
+  const kith_space_loops *loops;
   double *to; /* n rows of space->dim */
   uint64_t shares;
   _Atomic uint64_t faults, first_fault; /* first: the lowest row */
@@ -185,7 +185,7 @@ static void embed_places(embedding *e, uint64_t begin, uint64_t end) {
     lat[i] = fits[i] ? lat[i] : 0;
   }
   double *places = e->to + begin * e->space->dim;
-  e->find_places(lon, lat, n, places);
+  e->loops->find_places(lon, lat, n, places);
   for (uint32_t i = 0; i < n; i++)
     if (!fits[i]) {
       note_fault(e, begin + i);
@@ -206,15 +206,15 @@ static void embed_share(void *argument, uint64_t share) {
     embed_places(e, row, end - row < KITH_PLACES ? end : row + KITH_PLACES);
 }
 
-static kith_places_kernel *places_for(kith_isa_level isa) {
+const kith_space_loops *kith_space_loops_for(kith_isa_level isa) {
 #if defined(__x86_64__)
   if (isa == KITH_ISA_AVX2)
-    return kith_places_avx2;
+    return &kith_space_loops_avx2;
   if (isa == KITH_ISA_AVX512)
-    return kith_places_avx512;
+    return &kith_space_loops_avx512;
 #endif
   (void)isa;
-  return kith_places_scalar;
+  return &kith_space_loops_scalar;
 }
 
 /* Where points are, seen from the brick. */
@@ -326,7 +326,7 @@ kith_status kith_space_embed(kith_context *ctx, const kith_space *space, const k
   *placed = (kith_placed){.points = *points};
   embedding e = {.space = space,
                  .points = points,
-                 .find_places = places_for(ctx->isa),
+                 .loops = kith_space_loops_for(ctx->isa),
                  .shares = kith_shares(ctx, points->n, GRAIN)};
   if (!kith_space_is_embedded(space)) {
     if (space->lattice.n == 0)

@@ -1,6 +1,4 @@
-/* The body of wrap.h: include with WRAP_KERNEL defined as the name of the function to make. */
-#include "space/wrap.h"
-
+/* Wrapping points by columns, for loops_body.h. */
 enum { TOGETHER = 256 }; /* points that are wrapped at once */
 
 /* Moves points [at, at + n) by whole vectors i. */
@@ -50,7 +48,7 @@ static void wrap_along(const kith_lattice *lattice, uint32_t i, double *const *c
     own[p] = own[p] < 0 ? 0 : own[p];
 }
 
-void WRAP_KERNEL(const kith_lattice *lattice, double *const *columns, uint32_t n) {
+static void wrap_columns(const kith_lattice *lattice, double *const *columns, uint32_t n) {
   for (uint32_t at = 0; at < n; at += TOGETHER)
     for (uint32_t i = lattice->n; i-- > 0;)
       wrap_along(lattice, i, columns, at, n - at < TOGETHER ? n - at : TOGETHER);

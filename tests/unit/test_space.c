@@ -2,8 +2,8 @@
 #include "base/context.h"
 #include "base/cpu.h"
 #include "space/degrees.h"
+#include "space/loops.h"
 #include "space/space.h"
-#include "space/wrap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -248,7 +248,7 @@ static void test_lattice_wraps_columns(void **state) {
       double wrapped[3][N];
       memcpy(wrapped, values, sizeof wrapped);
       double *columns[3] = {wrapped[0], wrapped[1], wrapped[2]};
-      kith_wrap_for((kith_isa_level)isa)(&lattice, columns, N);
+      kith_space_loops_for((kith_isa_level)isa)->wrap_columns(&lattice, columns, N);
       assert_memory_equal(wrapped, want, sizeof want);
     }
   }

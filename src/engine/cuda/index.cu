@@ -195,8 +195,7 @@ struct begins_tile {
   uint32_t queries;        /* a power of two */
   key_list keys;
   uint32_t n, x_bits;
-  uint32_t
-      widest; /* cells along a row that a tile may have: wider ones end wherever so many do; 0: any number */
+  uint32_t widest; /* tiles of more cells along a row end wherever so many do; 0: none do */
 
   __device__ bool operator()(uint32_t p) const {
     uint32_t at = (p - stretch[p]) & (queries - 1);

@@ -197,12 +197,13 @@ template <int D, typename T, int G, operation OP, space_kind KIND> struct tile_j
       }
       if constexpr (FOLDS > 0)
         open_folds();
-      if (is_relative() || WRAPS)
+      bool is_rounded = is_relative() || WRAPS;
+      if (is_rounded)
         narrow(square, spread);
-      /* Rounding in beyond_box costs (D + 4) 2^-24 of eps2 at most, as in the predicate. Where coordinates are
-       * relative to an origin, the nearest point of the box may be a corner, sqrt(D) times as far from it as
+      /* Rounding in beyond_box costs (D + 4) 2^-24 of eps2 at most, as in the predicate. Where staging rounds
+       * coordinates, the nearest point of the box may be a corner, sqrt(D) times as far from the origin as
        * any query: three times the band. */
-      prune_band = (float)args.predicate.limit * 0x1p-20f + (is_relative() || WRAPS ? 3 * band : 0);
+      prune_band = (float)args.predicate.limit * 0x1p-20f + (is_rounded ? 3 * band : 0);
       prune_band = isinf(band) ? INFINITY : prune_band;
     }
     __syncwarp();

@@ -496,7 +496,7 @@ std::vector<uint32_t> planner::rank_dimensions(bool slanted) const {
       double apart = spread_along(r, along) - mean;
       square += apart * apart * 0x1p-100;
     }
-    ranked.push_back({-square * (!slanted && may_fold(d) ? 0.25 : 1), d});
+    ranked.push_back({-square * (may_fold(d) ? 0.25 : 1), d}); /* none if these are directions */
   }
   if (!spec.no_reorder)
     std::sort(ranked.begin(), ranked.end());
